@@ -6,7 +6,7 @@
 
 #include <slime/slime.h>
 
-#include "bench/devices.h"
+#include "tool/devices.h"
 #include "bench/head.h"
 #include "cli/options/version.h"
 

@@ -12,7 +12,6 @@
 #include "bench/comparison.h"
 #include "bench/ctrl/beside.h"
 #include "bench/ctrl/ctrl.h"
-#include "bench/devices.h"
 #include "bench/jobs.h"
 #include "bench/limits.h"
 #include "bench/lines.h"
@@ -505,8 +504,6 @@ int main(int argc, char **argv)
 		status = compare(args.operands[0], b.options.csv);
 	else if (is(&args, "plot"))
 		status = plot(args.operands[0]);
-	else if (is(&args, "devices"))
-		status = devices_print(b.options.sysfs, b.options.json, stdout);
 	else if (is(&args, "rnr"))
 		status = rnr(&args, &b.options);
 	else

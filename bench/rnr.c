@@ -179,8 +179,8 @@ static int print_counters(const struct rnr_options *o, struct slime_rnr_monitor 
 
 	slime_rnr_monitor_counters(m, &n);
 	if (!n) {
-		fprintf(stderr, "slime-bench: no RDMA device here has such counters: slime-bench "
-				"devices says what there is\n");
+		fprintf(stderr, "slime-bench: no RDMA device here has such counters: slime devices "
+				"says what there is\n");
 		return EXIT_FAILURE;
 	}
 	ret = o->watch ? watch(o, m, to) : print_once(o, m, to);

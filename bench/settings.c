@@ -332,14 +332,6 @@ static const struct cli_setting compare_options[] = {
 
 static const struct cli_setting plot_options[] = { CLI_END };
 
-static const struct cli_setting devices_options[] = {
-	CLI_FLAG(struct options, json, "json", .help = "print JSON"),
-	CLI_STRING(struct options, sysfs, "sysfs", .value = "DIR",
-		   .help = "read devices from this directory instead of /sys, and open no device: "
-			   "for tests"),
-	CLI_END,
-};
-
 static const struct cli_setting rnr_options[] = {
 	CLI_FLAG(struct options, watch, "watch",
 		 .help = "print the counters that grew, every INTERVAL, until COUNT samples or "
@@ -409,13 +401,6 @@ static const struct cli_command commands[] = {
 		.min_operands = 1,
 		.max_operands = 1,
 		.tables = { plot_options },
-	},
-	{
-		.name = "devices",
-		.summary = "RDMA devices of this host, and whether they can be used",
-		.text = "A port that cannot be used says why, and what helps; one that can says which GID it takes. "
-			"The status is 0 when at least one port can be used, and 1 when there is none.",
-		.tables = { devices_options },
 	},
 	{
 		.name = "rnr",

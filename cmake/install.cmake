@@ -40,7 +40,7 @@ if(TARGET slime)
 	slime_install_package()
 endif()
 
-foreach(program nanoctrl peeragent slime-bench slime-cache)
+foreach(program nanoctrl peeragent slime-bench slime-cache slime-tool)
 	if(TARGET ${program})
 		install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 	endif()
@@ -64,6 +64,12 @@ if(NOT CMAKE_CROSSCOMPILING)
 			slime_install_completion(${program} fish fish/${program}.fish share/fish/vendor_completions.d)
 		endif()
 	endforeach()
+	# The library is the target of the program's name.
+	if(TARGET slime-tool)
+		slime_install_completion(slime-tool bash bash/slime share/bash-completion/completions)
+		slime_install_completion(slime-tool zsh zsh/_slime ${SLIME_ZSHDIR})
+		slime_install_completion(slime-tool fish fish/slime.fish share/fish/vendor_completions.d)
+	endif()
 endif()
 
 # Documents, example configurations and lessons keep their paths, so that what refers to one finds it.

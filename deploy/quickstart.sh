@@ -39,7 +39,7 @@ done
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=$PWD/build/release/bin
 [ "$build" -eq 1 ] || bin=${SLIME_BIN:-$bin}
-programs=(nanoctrl peeragent slime-bench bench_service)
+programs=(nanoctrl peeragent slime-tool slime-bench bench_service)
 scope=quickstart
 agents=(node-a node-b)
 dir=
@@ -150,14 +150,14 @@ run_in_guest() {
 	if [ -n "$missing" ]; then
 		step "installing $(wc -l <<<"$missing") packages" "$dir/packages.log" deploy/packages.sh guest
 	fi
-	say "no RDMA device can be used here (slime-bench devices says why): two in software, in a virtual machine"
+	say "no RDMA device can be used here (slime devices says why): two in software, in a virtual machine"
 	tests/rdma/guest.sh -- env SLIME_IN_GUEST=1 SLIME_BIN="$bin" bash -c 'tests/rdma/devices.sh && deploy/quickstart.sh --no-build --rdma'
 }
 
 transports=(shm tcp)
 options=()
 if [ "$rdma" -eq 1 ]; then
-	if ! "$bin/slime-bench" devices >"$dir/devices.log" 2>&1; then
+	if ! "$bin/slime" devices >"$dir/devices.log" 2>&1; then
 		run_in_guest
 		exit
 	fi

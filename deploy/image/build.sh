@@ -12,7 +12,7 @@ mkdir -p "$(dirname "$1")"
 file=$(realpath "$1")
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 version=$(sed -n 's/^project(slime VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
-programs=(nanoctrl peeragent slime-bench slime-cache)
+programs=(nanoctrl peeragent slime-bench slime-cache slime)
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 

@@ -188,7 +188,7 @@ static const struct cli_setting region_settings[] = {
 		 .help = "kind of the memory: memfd is memory of this host, cuda is memory of a "
 			 "GPU, which moves over rdma only"),
 	CLI_STRING(struct node_region, gpu, "gpu",
-		   .help = "with cuda: PCI address of the GPU, as slime-bench devices shows it: "
+		   .help = "with cuda: PCI address of the GPU, as slime devices shows it: "
 			   "0000:17:00.0"),
 	CLI_FLAG(struct node_region, on_demand, "on_demand", .def = "false",
 		 .help = "do not lock the pages: the RDMA devices ask for each page, and have to "

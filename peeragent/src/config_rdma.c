@@ -197,10 +197,9 @@ static void check_device_at(struct config *c, size_t i, const struct slime_topo_
 	else if (!strcmp(text, ALL))
 		cli_config_refuse(c->source, path, "expected \"all\" alone");
 	else if (!d)
-		cli_config_refuse(c->source, path,
-				  "expected an RDMA device of this host, got \"%s\": %s", text,
-				  all->n_devices ? "slime-bench devices lists those there are"
-						 : all->why);
+		cli_config_refuse(
+			c->source, path, "expected an RDMA device of this host, got \"%s\": %s",
+			text, all->n_devices ? "slime devices lists those there are" : all->why);
 	else if (!has_port(d, port))
 		cli_config_refuse(c->source, path, "expected a port of %s, got %u", d->name, port);
 }

@@ -3,28 +3,30 @@
 # slime-bench rnr: counters once, in JSON, and as they grow; how it ends.
 . "$(dirname "${BASH_SOURCE[0]}")/sysfs.sh"
 
+program=slime-bench
+
 counters=class/infiniband/mlx5_0/ports/1/hw_counters
 
 echo "-- no counters"
 mkdir "$sys"
-bench 1 rnr
-grep -q "slime-bench devices" "$work/err" || fail "it does not say where to look"
+run 1 rnr
+grep -q "slime devices" "$work/err" || fail "it does not say where to look"
 
 echo "-- once"
 put $counters/out_of_buffer 12
 put $counters/packet_seq_err 0
 put $counters/lifespan 10
-bench 0 rnr
+run 0 rnr
 says "mlx5_0 .* 1 .* not ready .* out_of_buffer .* 12 .* no receive was posted"
 says "1 of 2 counters are zero"
-bench 0 rnr --json
+run 0 rnr --json
 json '[(c["counter"], c["value"], c["added"]) for c in d["counters"]] == [("out_of_buffer", 12, 0), ("packet_seq_err", 0, 0)]'
 
 echo "-- a number of samples"
-bench 0 rnr --watch 10ms 2
+run 0 rnr --watch 10ms 2
 [ "$(grep -c quiet "$work/out")" -eq 2 ] || fail "not two samples"
 says "2 of 2 counters stayed at zero"
-bench 0 rnr --watch --json 10ms 1
+run 0 rnr --watch --json 10ms 1
 json 'd["bench"] == "rnr" and len(d["counters"]) == 2'
 
 # wait_for WORDS: until they are in the output; the machine may be busy.
@@ -53,8 +55,8 @@ wait "$pid" || status=$?
 says "retransmit .* packet_seq_err .* 3 .* sent again"
 
 echo "-- words that are none"
-bench 2 rnr 1s
-bench 2 rnr --watch soon
-bench 2 rnr --watch 1ms
-bench 2 rnr --watch 1s 0
-bench 2 rnr --watch 1s 2 3
+run 2 rnr 1s
+run 2 rnr --watch soon
+run 2 rnr --watch 1ms
+run 2 rnr --watch 1s 0
+run 2 rnr --watch 1s 2 3

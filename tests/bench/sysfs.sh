@@ -35,11 +35,11 @@ roce() {
 	put "class/net/$2/mtu" 4200
 }
 
-# bench STATUS COMMAND OPTION...: over that sysfs; its words are in $work/out and $work/err.
-bench() {
+# run STATUS COMMAND OPTION...: a command of $program over that sysfs; its words are in $work/out and $work/err.
+run() {
 	local status=0
 
-	"$bin/slime-bench" "$2" --sysfs "$sys" "${@:3}" >"$work/out" 2>"$work/err" || status=$?
+	"$bin/${program:?the program whose commands run}" "$2" --sysfs "$sys" "${@:3}" >"$work/out" 2>"$work/err" || status=$?
 	[ "$status" -eq "$1" ] || fail "${*:2}: it ended with $status"
 }
 

@@ -6,7 +6,7 @@ set -euo pipefail
 bin=${SLIME_BIN:?}
 failed=0
 
-for program in nanoctrl peeragent slime-bench slime-cache slime-measure slime-reference; do
+for program in nanoctrl peeragent slime-bench slime-cache slime slime-measure slime-reference; do
 	[ -x "$bin/$program" ] || continue
 	status=0
 	(exec "$bin/$program" --version <&- >&- 2>&-) || status=$?

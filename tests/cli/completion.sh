@@ -11,7 +11,7 @@ failed=0
 export PATH=$bin:$PATH
 
 for shell in bash zsh fish; do
-	for program in nanoctrl peeragent slime-bench slime-cache; do
+	for program in nanoctrl peeragent slime-bench slime-cache slime; do
 		[ ! -x "$bin/$program" ] || "$bin/$program" --completion=$shell >"$tmp/$program.$shell"
 	done
 done

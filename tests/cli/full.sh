@@ -19,7 +19,7 @@ full() {
 	fi
 }
 
-for program in nanoctrl peeragent slime-bench slime-cache slime-measure slime-reference; do
+for program in nanoctrl peeragent slime-bench slime-cache slime slime-measure slime-reference; do
 	[ -x "$bin/$program" ] || continue
 	full "$program" --help
 	full "$program" --version

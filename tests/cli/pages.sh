@@ -77,5 +77,6 @@ for program in nanoctrl peeragent slime-bench; do
 	check_settings "$program"
 	check_man "$program"
 done
+[ ! -x "$bin/slime" ] || check_man slime
 [ ! -x "$bin/slime-cache" ] || check_man slime-cache # it has no configuration file
 exit $failed

@@ -73,7 +73,7 @@ in_root systemctl -q disable redis-server.service 2>/dev/null # it is a program 
 for user in _nanoctrl _peeragent; do
 	in_root getent passwd $user >/dev/null || fail "there is no user $user"
 done
-for program in nanoctrl peeragent slime-bench slime-cache; do
+for program in nanoctrl peeragent slime-bench slime-cache slime; do
 	in_root $program --version >/dev/null || fail "$program does not run"
 done
 

@@ -75,7 +75,7 @@ while IFS= read -r file; do
 done < <(find "$work/prefix" -type f \( -perm -u+x -o -name '*.so*' \))
 
 echo "$n_files files"
-for name in nanoctrl peeragent slime-bench slime-cache libslime.so libslime-agent.so libslime-pages.so bench.so pages.so; do
+for name in nanoctrl peeragent slime-bench slime-cache slime libslime.so libslime-agent.so libslime-pages.so bench.so pages.so; do
 	[ -n "$(find "$work/prefix" -name "$name")" ] || complain "$name is not among them"
 done
 [ $failed -eq 0 ]

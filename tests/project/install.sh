@@ -138,7 +138,7 @@ programs() {
 	for program in "$prefix"/bin/*; do
 		[ ! -x "$program" ] || run "$program" --version
 	done
-	for program in nanoctrl peeragent slime-bench slime-cache; do
+	for program in nanoctrl peeragent slime-bench slime-cache slime; do
 		grep -q "$program" "$prefix/share/bash-completion/completions/$program"
 		grep -q "$program" "$prefix/share/zsh/site-functions/_$program"
 		grep -q "$program" "$prefix/share/fish/vendor_completions.d/$program.fish"

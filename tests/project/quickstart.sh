@@ -42,9 +42,13 @@ END_OF_SCRIPT
 script "$tree/tests/rdma/devices.sh" <<'END_OF_SCRIPT'
 : >"$WORK/devices"
 END_OF_SCRIPT
+script "$work/bin/slime" <<'END_OF_SCRIPT'
+echo "slime $*" >>"$WORK/calls"
+[ "$1" = devices ] && [ -e "$WORK/devices" ]
+END_OF_SCRIPT
 script "$work/bin/slime-bench" <<'END_OF_SCRIPT'
 echo "slime-bench $*" >>"$WORK/calls"
-[ "$1" = devices ] && [ -e "$WORK/devices" ]
+exit 1
 END_OF_SCRIPT
 script "$work/bin/nanoctrl" <<'END_OF_SCRIPT'
 echo "nanoctrl $*" >>"$WORK/calls"
@@ -87,7 +91,7 @@ called "packages guest"
 called guest
 grep -q 'no RDMA device can be used here' "$work/out" || fail "it does not say why"
 called 'nanoctrl start .*'
-[ "$(grep -cx 'slime-bench devices' "$work/calls")" -eq 2 ] || fail "it is not --rdma in the guest"
+[ "$(grep -cx 'slime devices' "$work/calls")" -eq 2 ] || fail "it is not --rdma in the guest"
 grep -q 'FAILED' "$work/inside" || fail "the script in the guest did not get as far as nanoctrl: $(cat "$work/inside")"
 
 echo "-- how the guest ends is how it ends"

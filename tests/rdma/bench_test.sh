@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# slime-bench devices and rnr on real devices: what they say follows the ports.
+# slime devices and slime-bench rnr on real devices: what they say follows the ports.
 . "$(dirname "${BASH_SOURCE[0]}")/../e2e/cluster.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/wire.sh"
 trap 'mend_wires; cleanup' EXIT
 
 # bench STATUS COMMAND...: its words are in bench.err.
 bench() {
-	local status=0
+	local status=0 program=slime-bench
 
-	"$bin/slime-bench" "${@:2}" >"$work/bench.err" 2>&1 || status=$?
+	[ "$2" != devices ] || program=slime
+	"$bin/$program" "${@:2}" >"$work/bench.err" 2>&1 || status=$?
 	[ "$status" -eq "$1" ] || fail "${*:2}: it ended with $status"
 }
 
@@ -24,7 +25,7 @@ says() {
 }
 
 says_gid_of_wire1() {
-	"$bin/slime-bench" devices | grep -q "RoCE v2  10.77.0.2  wire1"
+	"$bin/slime" devices | grep -q "RoCE v2  10.77.0.2  wire1"
 }
 
 say "both can be used, by their IPv4 addresses"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The RDMA devices of this host, and whether they can be used. */
-#ifndef BENCH_DEVICES_H
-#define BENCH_DEVICES_H
+#ifndef TOOL_DEVICES_H
+#define TOOL_DEVICES_H
 
 #include <stdbool.h>
 #include <stdio.h>

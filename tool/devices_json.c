@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench/devices.h"
+#include "tool/devices.h"
 
 /* Every function here returns NULL without memory, and takes NULL for that. */
 
@@ -131,7 +131,7 @@ json_t *devices_json(const struct slime_topo_devices *d)
 int devices_print_json(const struct slime_topo_devices *d, FILE *to)
 {
 	json_t *all =
-		json_pack("{s:s, s:i, s:s, s:o}", "bench", "devices", "usable_ports",
+		json_pack("{s:s, s:i, s:s, s:o}", "slime", "devices", "usable_ports",
 			  (int)devices_n_usable(d), "why", d->why, "devices", devices_json(d));
 	int ret = 0;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench/devices.h"
+#include "tool/devices.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -147,13 +147,13 @@ int devices_print(const char *sysfs, bool json, FILE *to)
 	int ret = slime_topo_devices_create(sysfs, &d);
 
 	if (ret) {
-		fprintf(stderr, "slime-bench: devices: %s\n", strerror(-ret));
+		fprintf(stderr, "slime: devices: %s\n", strerror(-ret));
 		return EXIT_FAILURE;
 	}
 	ret = json ? devices_print_json(d, to) : print_text(d, to);
 	n_usable = devices_n_usable(d);
 	slime_topo_devices_destroy(d);
 	if (ret)
-		fprintf(stderr, "slime-bench: standard output: %s\n", strerror(-ret));
+		fprintf(stderr, "slime: standard output: %s\n", strerror(-ret));
 	return ret || !n_usable ? EXIT_FAILURE : EXIT_SUCCESS;
 }
