@@ -684,20 +684,20 @@ static void queued_ops__come_out_of_the_context_each_once(void **state)
 	struct slime_op *ops[QUEUED_OPS];
 	struct slime_xfer x = a_and_b(p, 0, 0, 64);
 	int seen[QUEUED_OPS] = { 0 };
+	struct slime_event event;
 	int n = 0;
 
-	assert_null(slime_context_next(p->a.ctx));
+	assert_false(slime_context_next(p->a.ctx, &event));
 	for (int i = 0; i < QUEUED_OPS; i++) {
 		attr.arg = &seen[i];
 		assert_ok(slime_op_create(p->a.ctx, &attr, &ops[i]));
 		assert_ok(slime_read(p->a.ep, &x, 1, 0, ops[i]));
 	}
 	while (n < QUEUED_OPS && poll(&fd, 1, PATIENCE_MS) == 1) {
-		struct slime_op *op;
-
-		while ((op = slime_context_next(p->a.ctx))) {
-			assert_ok(slime_op_status(op));
-			++*(int *)slime_op_arg(op);
+		while (slime_context_next(p->a.ctx, &event)) {
+			assert_int_equal(event.kind, SLIME_EVENT_OP);
+			assert_ok(slime_op_status(event.op));
+			++*(int *)slime_op_arg(event.op);
 			n++;
 		}
 	}
@@ -714,13 +714,15 @@ static void queued_op__stays_pending_until_it_was_taken(void **state)
 	struct slime_op_attr attr = { .flags = SLIME_OP_QUEUED };
 	struct pollfd fd = { .fd = slime_context_fd(p->a.ctx), .events = POLLIN };
 	struct slime_xfer x = a_and_b(p, 0, 0, 64);
+	struct slime_event event;
 	struct slime_op *op;
 
 	assert_ok(slime_op_create(p->a.ctx, &attr, &op));
 	assert_ok(slime_read(p->a.ep, &x, 1, 0, op));
 	assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
 	assert_int_equal(slime_op_destroy(op), -EBUSY);
-	assert_ptr_equal(slime_context_next(p->a.ctx), op);
+	assert_true(slime_context_next(p->a.ctx, &event));
+	assert_ptr_equal(event.op, op);
 	assert_ok(slime_op_destroy(op));
 }
 
@@ -755,6 +757,7 @@ static void manual_context__descriptor_tells_of_queued_ops(void **state)
 {
 	struct pair_attr attr = PAIR_ATTR_INIT;
 	struct slime_op_attr queued = { .flags = SLIME_OP_QUEUED };
+	struct slime_event event;
 	struct pair *p;
 	struct pollfd fd;
 	struct slime_op *op;
@@ -773,7 +776,7 @@ static void manual_context__descriptor_tells_of_queued_ops(void **state)
 			       slime_context_arm(p->a.ctx) == -EAGAIN)
 				;
 			assert_int_equal(poll(&fd, 1, PATIENCE_MS), 1);
-		} while (!slime_context_next(p->a.ctx));
+		} while (!slime_context_next(p->a.ctx, &event));
 		assert_ok(slime_op_status(op));
 	}
 	assert_ok(slime_op_destroy(op));

@@ -16,16 +16,16 @@ static void *pump_main(void *arg)
 {
 	struct node *node = arg;
 	struct pollfd fd = { .fd = slime_context_fd(node->ctx), .events = POLLIN };
-	struct slime_op *op;
+	struct slime_event event;
 
 	while (!node->stop) {
 		if (node->manual)
 			while (slime_context_poll(node->ctx) > 0 ||
 			       slime_context_arm(node->ctx) == -EAGAIN)
-				while ((op = slime_context_next(node->ctx)))
-					slot_dequeued(op);
-		while ((op = slime_context_next(node->ctx)))
-			slot_dequeued(op);
+				while (slime_context_next(node->ctx, &event))
+					slot_dequeued(&event);
+		while (slime_context_next(node->ctx, &event))
+			slot_dequeued(&event);
 		poll(&fd, 1, 20);
 	}
 	return NULL;

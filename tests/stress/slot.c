@@ -91,12 +91,16 @@ static void on_call(void *arg, struct slime_call *call)
 	callback_returns(slot);
 }
 
-void slot_dequeued(struct slime_op *op)
+void slot_dequeued(const struct slime_event *event)
 {
-	struct slot *slot = slime_op_arg(op);
+	bool is_call = event->kind == SLIME_EVENT_CALL;
+	struct slot *slot = is_call ? slime_call_arg(event->call) : slime_op_arg(event->op);
 
 	seen(slot);
-	take_op(slot, op);
+	if (is_call)
+		take_call(slot, event->call);
+	else
+		take_op(slot, event->op);
 	atomic_store_explicit(&slot->done, true, memory_order_release);
 }
 
@@ -104,8 +108,6 @@ static enum way choose_way(struct slot *slot, struct dice *dice)
 {
 	enum way way = roll_below(dice, N_WAYS);
 
-	if (slot->kind == KIND_CALL && way == WAY_QUEUED)
-		way = WAY_CALLBACK;
 	if (way == WAY_REAPED && !board_does(slot->side->node->board, "reap"))
 		way = WAY_CALLBACK;
 	return way;
@@ -136,7 +138,9 @@ static void make_call(struct slot *slot)
 		return;
 	if (slime_call_destroy(slot->call) != 0)
 		fail(slot->what, "a call that is not pending cannot be destroyed");
-	if (slot->way != WAY_WAITED)
+	if (slot->way == WAY_QUEUED)
+		attr.flags = SLIME_CALL_QUEUED;
+	else if (slot->way != WAY_WAITED)
 		attr.fn = on_call;
 	if (slime_call_create(slot->side->node->ctx, &attr, &slot->call) != 0)
 		fail(slot->what, "no call");

@@ -111,7 +111,7 @@ void slot_check(struct slot *slot, const char *when);
 bool slot_reap(struct slot *slot);
 
 /* A completed op of the context's queue. */
-void slot_dequeued(struct slime_op *op);
+void slot_dequeued(const struct slime_event *event);
 
 /* With the side: nothing of it is pending. */
 void slot_fini(struct slot *slot);

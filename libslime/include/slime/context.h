@@ -176,10 +176,32 @@ SLIME_API int slime_context_fd(struct slime_context *ctx);
  * there is work already. */
 SLIME_API SLIME_CHECKED int slime_context_arm(struct slime_context *ctx);
 
+struct slime_call;
 struct slime_op;
+struct slime_rpc_request;
 
-/* The next completed op of those created with SLIME_OP_QUEUED, NULL when there is none now. */
-SLIME_API struct slime_op *slime_context_next(struct slime_context *ctx);
+enum slime_event_kind {
+	SLIME_EVENT_OP = 1,  /* an op with SLIME_OP_QUEUED completed */
+	SLIME_EVENT_CALL,    /* a call with SLIME_CALL_QUEUED ended */
+	SLIME_EVENT_REQUEST, /* a peer calls a method with SLIME_RPC_QUEUED */
+};
+
+struct slime_event {
+	enum slime_event_kind kind;
+	union {
+		struct slime_op *op;
+		struct slime_call *call;
+		struct slime_rpc_request *request;
+	};
+};
+
+/*
+ * Take the next event of what was created to be queued: so a program without callbacks waits and
+ * serves. An op or call is pending until it was taken; a request has to be answered from then on.
+ * Requests whose deadline passed, or whose caller gave up, are answered here and not handed out.
+ * False: there is none now. Any thread.
+ */
+SLIME_API SLIME_CHECKED bool slime_context_next(struct slime_context *ctx, struct slime_event *out);
 
 SLIME_END_DECLS
 

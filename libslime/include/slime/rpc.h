@@ -42,11 +42,14 @@ enum slime_rpc_method_flags {
 				   can change the request while it is read and see the reply while
 				   it is written, and both its data and a reply buffer are only good
 				   until the handler returns */
+	SLIME_RPC_QUEUED = 4,	/* requests go to slime_context_next(), and the method has no
+				   handler; excludes the others. How long one waits there is up to
+				   the program */
 };
 
 struct slime_rpc_method_attr {
-	slime_rpc_fn *fn;
-	void *arg;
+	slime_rpc_fn *fn;     /* NULL with SLIME_RPC_QUEUED */
+	void *arg;	      /* of fn, or slime_rpc_request_arg() */
 	uint32_t flags;	      /* enum slime_rpc_method_flags */
 	uint64_t max_message; /* longest request; longer ones are refused with -EMSGSIZE unread */
 };
@@ -65,10 +68,11 @@ SLIME_API SLIME_CHECKED int slime_rpc_service_create(struct slime_context *ctx,
 
 /*
  * Add a method: before the first endpoint uses the service. Names are 1 to SLIME_RPC_NAME_MAX
- * bytes. The first method without SLIME_RPC_INLINE starts the context's workers.
+ * bytes. The first method that is neither inline nor queued starts the context's workers.
  *   -EEXIST   the name, or another one of the same id, is taken
  *   -EBUSY    an endpoint uses the service
- *   -EINVAL   no name, no fn, unknown flags, or in place without inline
+ *   -EINVAL   no name, no fn or one of a queued method, unknown flags, in place without inline, or
+ *             inline and queued
  *   -ENOMEM, -EAGAIN  no memory, or no threads
  */
 SLIME_API SLIME_CHECKED int slime_rpc_method_add(struct slime_rpc_service *service,
@@ -86,6 +90,9 @@ SLIME_API int slime_rpc_service_destroy(struct slime_rpc_service *service);
  * returns. */
 SLIME_API const void *slime_rpc_request_data(const struct slime_rpc_request *req);
 SLIME_API size_t slime_rpc_request_len(const struct slime_rpc_request *req);
+
+/* The arg of its method, when that is queued; also after the service is gone. */
+SLIME_API void *slime_rpc_request_arg(const struct slime_rpc_request *req);
 
 /* Microseconds until the caller's deadline, 0 when it passed, INT64_MAX when there is none. */
 SLIME_API int64_t slime_rpc_request_remaining_us(const struct slime_rpc_request *req);
@@ -135,12 +142,17 @@ SLIME_API int slime_rpc_reply_error(struct slime_rpc_request *req, uint32_t code
  */
 typedef void slime_call_fn(void *arg, struct slime_call *call);
 
-struct slime_call_attr {
-	slime_call_fn *fn; /* NULL: waited for */
-	void *arg;
+enum slime_call_flags {
+	SLIME_CALL_QUEUED = 1, /* its end goes to slime_context_next(); excludes a callback */
 };
 
-/* attr NULL: a call to wait for. -ENOMEM. */
+struct slime_call_attr {
+	slime_call_fn *fn; /* NULL: waited for, tested, or queued */
+	void *arg;
+	uint32_t flags; /* enum slime_call_flags */
+};
+
+/* attr NULL: a call to wait for. -EINVAL, -ENOMEM. */
 SLIME_API SLIME_CHECKED int slime_call_create(struct slime_context *ctx,
 					      const struct slime_call_attr *attr,
 					      struct slime_call **out);
@@ -228,8 +240,9 @@ SLIME_API SLIME_CHECKED int slime_call_wait(struct slime_call *call, int64_t tim
  * result, or was not started: a start that runs meanwhile comes before or after this. */
 SLIME_API int slime_call_cancel(struct slime_call *call);
 
-/* Whether the call ended, and its callback returned, or it never was started. As slime_op_test() it
- * makes one pass of progress for a call that is pending. */
+/* Whether the call ended, and its callback returned or, of a queued one, slime_context_next()
+ * returned it; or it never was started. As slime_op_test() it makes one pass of progress for a call
+ * that is pending. */
 SLIME_API bool slime_call_test(struct slime_call *call);
 
 /*

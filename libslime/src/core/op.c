@@ -175,6 +175,12 @@ struct slime_op *sl_completions_next(struct sl_completions *c)
 	return op;
 }
 
+void sl_completions_queue(struct sl_completions *c, struct slime_op *op)
+{
+	if (push(&c->queued, op))
+		ring(c->fd);
+}
+
 void sl_op_abort(struct slime_op *op)
 {
 	op->finished = NULL;
@@ -213,8 +219,8 @@ void sl_op_finish(struct slime_op *op, int status, uint64_t bytes)
 	if (op->fn) {
 		if (push(&c->finished, op))
 			c->wake(c->wake_arg);
-	} else if (push(&c->queued, op)) {
-		ring(c->fd);
+	} else {
+		sl_completions_queue(c, op);
 	}
 }
 

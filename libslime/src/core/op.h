@@ -43,6 +43,9 @@ void sl_completions_fini(struct sl_completions *c);
 /* The next op for slime_context_next(), idle again; NULL when there is none. Any thread. */
 struct slime_op *sl_completions_next(struct sl_completions *c);
 
+/* Put an op there that is idle and was not submitted: a request stands in the queue by its own. */
+void sl_completions_queue(struct sl_completions *c, struct slime_op *op);
+
 /* Whether sl_completions_deliver() has something to do. */
 static inline bool sl_completions_waiting(const struct sl_completions *c)
 {
@@ -121,6 +124,9 @@ enum sl_op_state {
 enum sl_op_flags {
 	SL_OP_GUARDED = 1 << 16, /* a user's; an op of the library's own is idle before its callback
 				    runs, which may free it in any way */
+	/* What it is part of, when slime_context_next() hands it out. */
+	SL_OP_OF_CALL = 1 << 17,
+	SL_OP_OF_REQUEST = 1 << 18,
 };
 
 /* Whether this thread runs the op's callback, which neither submitted nor destroyed it. */

@@ -410,9 +410,28 @@ int slime_context_fd(struct slime_context *ctx)
 	return ctx->attr.manual ? ctx->manual_fd : ctx->completions.fd;
 }
 
-struct slime_op *slime_context_next(struct slime_context *ctx)
+bool slime_context_next(struct slime_context *ctx, struct slime_event *out)
 {
-	return sl_context_check(ctx) ? NULL : sl_completions_next(&ctx->completions);
+	struct slime_op *op;
+
+	if (sl_context_check(ctx))
+		return false;
+	while ((op = sl_completions_next(&ctx->completions))) {
+		if (op->flags & SL_OP_OF_REQUEST) {
+			out->kind = SLIME_EVENT_REQUEST;
+			out->request = atomic_load(&ctx->rpc_hand_out)(op);
+			if (!out->request)
+				continue;
+		} else if (op->flags & SL_OP_OF_CALL) {
+			out->kind = SLIME_EVENT_CALL;
+			out->call = op->arg;
+		} else {
+			out->kind = SLIME_EVENT_OP;
+			out->op = op;
+		}
+		return true;
+	}
+	return false;
 }
 
 /* ---- ops, as users see them ---- */

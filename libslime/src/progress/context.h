@@ -55,6 +55,8 @@ struct slime_context {
 	_Atomic(struct sl_rpc *) rpc;			/* what calls share, made at first use */
 	void (*rpc_destroy)(struct slime_context *ctx); /* and how it goes; NULL: it was not made */
 	void (*rpc_forget)(struct slime_context *ctx);	/* the same, in a child after fork */
+	/* The request of an op of the queue, NULL: it was answered instead of being handed out. */
+	_Atomic(struct slime_rpc_request *(*)(struct slime_op *op)) rpc_hand_out;
 
 	/* Look again at what sl_mr_abandon() refused: a thread of a transport's. */
 	_Atomic(void (*)(struct slime_context *ctx)) rpc_tidy;

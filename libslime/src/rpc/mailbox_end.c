@@ -254,7 +254,8 @@ static inline void end_plain(struct sl_mailbox *mb, struct sl_call_slot *slot, u
 	free_slot(mb, slot, n);
 	sl_endpoint_count_call(mb->ep, 0, len);
 	/* While nobody waits, one look at who does is enough for all that come together. */
-	if (call->op.fn || atomic_load_explicit(&p->n_waiting, memory_order_relaxed) ||
+	if (call->op.fn || call->op.flags & SLIME_OP_QUEUED ||
+	    atomic_load_explicit(&p->n_waiting, memory_order_relaxed) ||
 	    atomic_load_explicit(&mb->n_waiting, memory_order_relaxed)) {
 		sl_op_finish(&call->op, 0, len);
 		check_waiting(mb);

@@ -21,6 +21,8 @@ void sl_requests_init(struct sl_mailbox *mb)
 {
 	sl_list_init(&mb->unread);
 	sl_account_init(&mb->serving, false);
+	/* Every mailbox makes it the same. */
+	atomic_store(&mb->ctx->rpc_hand_out, sl_request_hand_out);
 }
 
 static uint32_t state_of(const struct slime_rpc_request *req)
@@ -95,6 +97,12 @@ static void deliver(struct sl_mailbox *mb, struct slime_rpc_request *req)
 		/* It may take its time, or destroy what waits for that. */
 		sl_progress_run_after(&mb->ctx->progress);
 		sl_request_handle(req);
+		return;
+	}
+	if (req->method->attr.flags & SLIME_RPC_QUEUED) {
+		req->arg = req->method->attr.arg;
+		set_state(req, SL_REQUEST_HELD);
+		sl_completions_queue(&mb->ctx->completions, &req->op);
 		return;
 	}
 	set_state(req, SL_REQUEST_QUEUED);
@@ -308,6 +316,7 @@ static struct slime_rpc_request *request_of(struct sl_mailbox *mb, unsigned slot
 	if (!req)
 		return NULL;
 	sl_op_init(&req->op, mb->ctx, &mb->ctx->completions, transferred, req);
+	req->op.flags = SL_OP_OF_REQUEST;
 	mb->requests[slot] = req;
 	return req;
 }

@@ -38,12 +38,17 @@ int slime_call_create(struct slime_context *ctx, const struct slime_call_attr *a
 		return ret;
 	if (!attr)
 		attr = &defaults;
+	if (attr->flags & ~(uint32_t)SLIME_CALL_QUEUED ||
+	    (attr->fn && attr->flags & SLIME_CALL_QUEUED))
+		return -EINVAL;
 	call = aligned_alloc(_Alignof(struct slime_call), sizeof(*call));
 	if (!call)
 		return -ENOMEM;
 	memset(call, 0, sizeof(*call));
 	sl_op_init(&call->op, ctx, &ctx->completions, attr->fn ? ended : NULL, call);
-	call->op.flags = SL_OP_GUARDED;
+	call->op.flags = SL_OP_GUARDED | SL_OP_OF_CALL;
+	if (attr->flags & SLIME_CALL_QUEUED)
+		call->op.flags |= SLIME_OP_QUEUED;
 	sl_list_init(&call->link);
 	call->ctx = ctx;
 	call->rpc = rpc;

@@ -383,6 +383,16 @@ void sl_request_skip(struct slime_rpc_request *req)
 		send_error(&a, SL_REPLY_EXPIRED, -ETIMEDOUT);
 }
 
+struct slime_rpc_request *sl_request_hand_out(struct slime_op *op)
+{
+	struct slime_rpc_request *req = op->arg;
+
+	if (!atomic_load(&req->cancelled) && !sl_request_expired(req))
+		return req;
+	sl_request_skip(req);
+	return NULL;
+}
+
 void sl_request_refuse(struct slime_rpc_request *req, enum sl_reply_status status)
 {
 	struct answer a = { .req = req, .mb = req->mb };
@@ -401,6 +411,11 @@ const void *slime_rpc_request_data(const struct slime_rpc_request *req)
 size_t slime_rpc_request_len(const struct slime_rpc_request *req)
 {
 	return req->len;
+}
+
+void *slime_rpc_request_arg(const struct slime_rpc_request *req)
+{
+	return req->arg;
 }
 
 int64_t slime_rpc_request_remaining_us(const struct slime_rpc_request *req)

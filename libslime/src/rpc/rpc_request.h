@@ -74,8 +74,10 @@ struct slime_rpc_request {
 	struct sl_list link;	   /* among the unread, or the detached */
 	struct sl_mailbox *sharer; /* once detached, of whose share it is; NULL: that is gone */
 	struct sl_job job;
-	struct slime_op op; /* reading or writing lent memory */
+	struct slime_op op; /* reading or writing lent memory; in between it is in the context's
+			       queue, if the method is */
 	struct slime_xfer xfer;
+	void *arg; /* of a queued method: the service may be gone when it is taken */
 };
 
 _Static_assert(offsetof(struct slime_rpc_request, buffer_len) == 128, "two cache lines");
@@ -100,6 +102,9 @@ void sl_request_handle(struct slime_rpc_request *req);
  * handler.
  */
 void sl_request_skip(struct slime_rpc_request *req);
+
+/* A HELD request from the queue of its context: itself; NULL: skipped, as its time is over. */
+struct slime_rpc_request *sl_request_hand_out(struct slime_op *op);
 
 /* The status for the caller when a transfer of its request or reply failed. */
 enum sl_reply_status sl_request_transfer_status(int status);

@@ -88,15 +88,22 @@ int slime_rpc_service_create(struct slime_context *ctx, struct slime_rpc_service
 
 static int check(const char *name, const struct slime_rpc_method_attr *attr)
 {
-	const uint32_t known = SLIME_RPC_INLINE | SLIME_RPC_IN_PLACE;
 	size_t len = name ? strnlen(name, SLIME_RPC_NAME_MAX + 1) : 0;
 
-	if (!len || len > SLIME_RPC_NAME_MAX || !attr || !attr->fn || attr->flags & ~known)
+	if (!len || len > SLIME_RPC_NAME_MAX || !attr)
 		return -EINVAL;
-	/* A worker may still run when the link and its memory are gone. */
-	if ((attr->flags & known) == SLIME_RPC_IN_PLACE)
+	switch (attr->flags) {
+	case 0:
+	case SLIME_RPC_INLINE:
+	/* In place it has to be inline: others may still have the request when the link and its
+	 * memory are gone. */
+	case SLIME_RPC_INLINE | SLIME_RPC_IN_PLACE:
+		return attr->fn ? 0 : -EINVAL;
+	case SLIME_RPC_QUEUED:
+		return attr->fn ? -EINVAL : 0;
+	default:
 		return -EINVAL;
-	return 0;
+	}
 }
 
 static int add_locked(struct slime_rpc_service *s, const char *name,
@@ -112,7 +119,7 @@ static int add_locked(struct slime_rpc_service *s, const char *name,
 	if (place(s->table, s->n_places, id)->id)
 		return -EEXIST;
 	ret = grow(s);
-	if (!ret && !(attr->flags & SLIME_RPC_INLINE))
+	if (!ret && !attr->flags)
 		ret = sl_rpc_start_workers(s->rpc);
 	if (ret)
 		return ret;

@@ -435,6 +435,7 @@ static void manual_context__sleeps_while_another_thread_makes_progress(void **st
 {
 	struct slime_op_attr queued = { .flags = SLIME_OP_QUEUED };
 	struct slime_context *ctx = manual_context();
+	struct slime_event event;
 	struct slime_op *op;
 
 	(void)state;
@@ -447,8 +448,9 @@ static void manual_context__sleeps_while_another_thread_makes_progress(void **st
 	/* What can be taken without progress is. */
 	sl_op_finish(op, 0, 0);
 	assert_true(is_readable(ctx, 0));
-	assert_ptr_equal(slime_context_next(ctx), op);
-	assert_null(slime_context_next(ctx));
+	assert_true(slime_context_next(ctx, &event));
+	assert_ptr_equal(event.op, op);
+	assert_false(slime_context_next(ctx, &event));
 	arm_at_once(ctx);
 	assert_false(is_readable(ctx, 0));
 	sl_progress_leave(ctx);
