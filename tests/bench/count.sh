@@ -53,6 +53,10 @@ instructions 1026 shm-calls 20 counted_steps 64
 instructions 888 shm-calls-together 20 counted_steps 64
 instructions 965 shm-read 500 counted_steps 1
 instructions 1005 shm-pieces 2 counted_steps 15000
+# A batch that was prepared: pieces are not looked at before their turn.
+instructions 877 shm-read-prepared 500 counted_submit 1
+instructions 17 shm-pieces-prepared 2 counted_submit 15000
+instructions 13 tcp-pieces-prepared 2 counted_submit 15000
 instructions 4447 tcp-call 500 counted_steps 1
 instructions 4585 tcp-read 500 counted_steps 1
 instructions 355 tcp-pieces 2 counted_steps 15000
@@ -69,6 +73,8 @@ instructions 1402119 rdma-pieces 2 counted_post 1
 left_out=(--toggle-collect=fv_post_send)
 instructions 456 rdma-read 500 counted_post 1
 instructions 276 rdma-chain 20 counted_post 256
+instructions 413 rdma-read-prepared 500 counted_submit 1
+instructions 245 rdma-chain-prepared 20 counted_submit 256
 # Each of 15 000 from the start to the end, completions and polls of both ends among it.
 instructions 309 rdma-pieces 2 counted_steps 15000
 # Besides its start what the two completions of a call come to, the handler and the reply among it. Many calls: how many

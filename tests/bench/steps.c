@@ -39,6 +39,7 @@ struct steps {
 	uint8_t request[CALL_SIZE], reply[CALL_SIZE];
 	struct slime_context *others; /* whose links to b are idle */
 	struct slime_xfer xfers[N_SCATTER];
+	struct slime_batch *batch; /* of them, from the first use on */
 };
 
 /*
@@ -109,6 +110,7 @@ static void call_together(struct steps *s)
 
 /* What is counted, by its name. */
 __attribute__((noinline)) void counted_post(struct steps *s, size_t n);
+__attribute__((noinline)) void counted_submit(struct steps *s);
 __attribute__((noinline)) void counted_steps(struct steps *s, void (*operate)(struct steps *),
 					     unsigned long n);
 
@@ -123,6 +125,38 @@ static void read_pieces(struct steps *s, size_t n)
 	while (!slime_op_test(s->a.op))
 		step(s);
 	must(slime_op_status(s->a.op), "read");
+}
+
+void counted_submit(struct steps *s)
+{
+	must(slime_batch_submit(s->a.ep, s->batch, 0, s->a.op), "slime_batch_submit");
+}
+
+/* The same pieces, which were checked once. */
+static void read_prepared(struct steps *s, size_t n)
+{
+	if (!s->batch)
+		must(slime_batch_create(s->a.ep, SLIME_BATCH_READ, s->xfers, n, &s->batch),
+		     "slime_batch_create");
+	counted_submit(s);
+	while (!slime_op_test(s->a.op))
+		step(s);
+	must(slime_op_status(s->a.op), "read");
+}
+
+static void read_one_prepared(struct steps *s)
+{
+	read_prepared(s, 1);
+}
+
+static void read_chain_prepared(struct steps *s)
+{
+	read_prepared(s, N_CHAIN);
+}
+
+static void read_many_prepared(struct steps *s)
+{
+	read_prepared(s, N_SCATTER);
 }
 
 static void read_one(struct steps *s)
@@ -272,6 +306,7 @@ static void close_link(struct steps *s)
 		step(s);
 	for (int i = 0; i < N_CALLS; i++)
 		slime_call_destroy(s->calls[i]);
+	slime_batch_destroy(s->batch);
 }
 
 static const struct {
@@ -286,15 +321,21 @@ static const struct {
 	{ "shm-call-among-idle", SLIME_TRANSPORT_SHM, call, true },
 	{ "shm-read", SLIME_TRANSPORT_SHM, read_one, false },
 	{ "shm-pieces", SLIME_TRANSPORT_SHM, read_many, false },
+	{ "shm-read-prepared", SLIME_TRANSPORT_SHM, read_one_prepared, false },
+	{ "shm-pieces-prepared", SLIME_TRANSPORT_SHM, read_many_prepared, false },
 	{ "tcp-call", SLIME_TRANSPORT_TCP, call, false },
 	{ "tcp-call-among-idle", SLIME_TRANSPORT_TCP, call, true },
 	{ "tcp-read", SLIME_TRANSPORT_TCP, read_one, false },
 	{ "tcp-pieces", SLIME_TRANSPORT_TCP, read_many, false },
+	{ "tcp-read-prepared", SLIME_TRANSPORT_TCP, read_one_prepared, false },
+	{ "tcp-pieces-prepared", SLIME_TRANSPORT_TCP, read_many_prepared, false },
 	/* Linked with fakeverbs. */
 	{ "rdma-call", SLIME_TRANSPORT_RDMA, call, false },
 	{ "rdma-read", SLIME_TRANSPORT_RDMA, read_one, false },
 	{ "rdma-chain", SLIME_TRANSPORT_RDMA, read_chain, false },
 	{ "rdma-pieces", SLIME_TRANSPORT_RDMA, read_many, false },
+	{ "rdma-read-prepared", SLIME_TRANSPORT_RDMA, read_one_prepared, false },
+	{ "rdma-chain-prepared", SLIME_TRANSPORT_RDMA, read_chain_prepared, false },
 };
 
 int main(int argc, char **argv)

@@ -16,6 +16,7 @@
 struct job {
 	struct pair *p;
 	struct slime_xfer xfers[PIECES];
+	struct slime_batch *batch; /* of them */
 };
 
 static void transfer(struct job *j)
@@ -25,6 +26,8 @@ static void transfer(struct job *j)
 	assert_ok(slime_read(p->a.ep, j->xfers, PIECES, 0, p->a.op));
 	op_end_ok(p->a.op);
 	assert_ok(slime_write(p->a.ep, j->xfers, PIECES, 0, p->a.op));
+	op_end_ok(p->a.op);
+	assert_ok(slime_batch_submit(p->a.ep, j->batch, 0, p->a.op));
 	op_end_ok(p->a.op);
 	assert_ok(slime_imm_recv(p->b.ep, p->b.op));
 	assert_ok(slime_write_imm(p->a.ep, j->xfers, 1, 0, 1, p->a.op));
@@ -57,6 +60,7 @@ static void transfers__after_the_first_allocate_nothing(void **state)
 
 	for (size_t i = 0; i < PIECES; i++)
 		j.xfers[i] = a_and_b(j.p, i * 2048, i * 3072, 2048);
+	assert_ok(slime_batch_create(j.p->a.ep, SLIME_BATCH_READ, j.xfers, PIECES, &j.batch));
 	assert_true(hook_works());
 	all(&j);
 
@@ -67,6 +71,7 @@ static void transfers__after_the_first_allocate_nothing(void **state)
 	counting = false;
 	n = n_allocations;
 	assert_int_equal(n, 0);
+	assert_ok(slime_batch_destroy(j.batch));
 }
 
 static _Atomic unsigned n_lines;
@@ -88,6 +93,7 @@ static void transfers__log_nothing(void **state)
 
 	for (size_t i = 0; i < PIECES; i++)
 		j.xfers[i] = a_and_b(j.p, i * 2048, i * 3072, 2048);
+	assert_ok(slime_batch_create(j.p->a.ep, SLIME_BATCH_READ, j.xfers, PIECES, &j.batch));
 	all(&j);
 	n_lines = 0;
 	slime_log_set(count_line, NULL, SLIME_LOG_INFO);
@@ -96,6 +102,7 @@ static void transfers__log_nothing(void **state)
 	slime_log_set(NULL, NULL, SLIME_LOG_WARN);
 	n = n_lines;
 	assert_int_equal(n, 0);
+	assert_ok(slime_batch_destroy(j.batch));
 }
 
 /* A batch that no queue holds at once. */

@@ -68,6 +68,40 @@ SLIME_API SLIME_CHECKED int slime_write_imm(struct slime_endpoint *ep,
 					    const struct slime_xfer *xfers, size_t n,
 					    uint32_t flags, uint32_t imm, struct slime_op *op);
 
+/* ---- batches that are submitted many times ---- */
+
+struct slime_batch;
+
+enum slime_batch_kind { SLIME_BATCH_READ, SLIME_BATCH_WRITE };
+
+/*
+ * Prepare a batch of this endpoint: what slime_read() and slime_write() check of each piece is
+ * checked here, once. Pieces that are neighbours at both sides are joined. xfers and the remote
+ * descriptors are copied; the local regions are kept: destroying one is -EBUSY until the batch is
+ * destroyed. The endpoint may go before it.
+ *   -ENOTCONN  not connected
+ *   -ENOMEM
+ *   and -EINVAL, -ERANGE, -EACCES, -ESTALE, -EOPNOTSUPP as of slime_read()
+ */
+SLIME_API SLIME_CHECKED int slime_batch_create(struct slime_endpoint *ep,
+					       enum slime_batch_kind kind,
+					       const struct slime_xfer *xfers, size_t n,
+					       struct slime_batch **out);
+
+/*
+ * Submit it, as slime_read() or slime_write() would. Any number of submits of one batch, by any
+ * threads, may be under way, each with an op of its own.
+ *   -EINVAL  ep is not the endpoint it was prepared for, flags are unknown, or op is of another
+ *            context
+ *   -ESTALE  a remote region was withdrawn
+ *   -EAGAIN, -EBUSY, -ENOTCONN, -EOPNOTSUPP  as of slime_read()
+ */
+SLIME_API SLIME_CHECKED int slime_batch_submit(struct slime_endpoint *ep, struct slime_batch *batch,
+					       uint32_t flags, struct slime_op *op);
+
+/* -EBUSY while a submit of it is under way, and nothing changed. destroy(NULL) is 0. */
+SLIME_API int slime_batch_destroy(struct slime_batch *batch);
+
 /*
  * Complete op with the next immediate of the link that was not taken yet: slime_op_imm() returns
  * it, and slime_op_bytes() the bytes of its write. Immediates are taken in the order in which they

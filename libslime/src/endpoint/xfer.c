@@ -119,6 +119,21 @@ check_batch(struct slime_endpoint *ep, struct sl_conn *conn, const struct slime_
 	return ret;
 }
 
+static inline uint32_t access_of(enum slime_op_kind kind)
+{
+	return kind == SLIME_KIND_READ ? SLIME_ACCESS_REMOTE_READ : SLIME_ACCESS_REMOTE_WRITE;
+}
+
+int sl_xfer_check(struct slime_endpoint *ep, struct sl_conn *conn, enum slime_op_kind kind,
+		  const struct slime_xfer *xfers, size_t n, uint64_t *bytes)
+{
+	struct sum sum;
+	int ret = check_batch(ep, conn, xfers, n, access_of(kind), &sum);
+
+	*bytes = sum.bytes;
+	return ret;
+}
+
 /* ---- the regions an op holds: one count for each run of pieces of the same one ---- */
 
 static void release(struct slime_mr *mr)
@@ -251,8 +266,6 @@ __attribute__((always_inline)) static inline int
 submit(struct slime_endpoint *ep, enum slime_op_kind kind, const struct slime_xfer *xfers, size_t n,
        uint32_t flags, uint32_t imm, struct slime_op *op)
 {
-	uint32_t access =
-		kind == SLIME_KIND_READ ? SLIME_ACCESS_REMOTE_READ : SLIME_ACCESS_REMOTE_WRITE;
 	struct sl_conn *conn;
 	struct sum sum;
 	int ret = sl_context_check(ep->ctx);
@@ -264,7 +277,7 @@ submit(struct slime_endpoint *ep, enum slime_op_kind kind, const struct slime_xf
 	ret = sl_endpoint_enter(ep, &conn);
 	if (ret)
 		return ret;
-	ret = check_batch(ep, conn, xfers, n, access, &sum);
+	ret = check_batch(ep, conn, xfers, n, access_of(kind), &sum);
 	if (ret)
 		goto leave;
 	ret = sl_endpoint_op_begin(ep, op, kind);
@@ -305,15 +318,13 @@ static void internal_finished(struct slime_op *op)
 int sl_xfer_submit(struct slime_endpoint *ep, enum slime_op_kind kind,
 		   const struct slime_xfer *xfers, size_t n, struct slime_op *op)
 {
-	uint32_t access =
-		kind == SLIME_KIND_READ ? SLIME_ACCESS_REMOTE_READ : SLIME_ACCESS_REMOTE_WRITE;
 	struct sl_conn *conn;
 	struct sum sum;
 	int ret = sl_endpoint_enter(ep, &conn);
 
 	if (ret)
 		return ret;
-	ret = check_batch(ep, conn, xfers, n, access, &sum);
+	ret = check_batch(ep, conn, xfers, n, access_of(kind), &sum);
 	if (!ret)
 		ret = sl_op_begin(op);
 	if (ret)

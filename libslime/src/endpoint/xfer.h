@@ -18,6 +18,11 @@ struct slime_endpoint;
 int sl_xfer_submit(struct slime_endpoint *ep, enum slime_op_kind kind,
 		   const struct slime_xfer *xfers, size_t n, struct slime_op *op);
 
+/* What slime_read() and slime_write() check of a batch, for who entered the endpoint: 0 and its
+ * bytes, or what they return. */
+int sl_xfer_check(struct slime_endpoint *ep, struct sl_conn *conn, enum slime_op_kind kind,
+		  const struct slime_xfer *xfers, size_t n, uint64_t *bytes);
+
 /* xfer's part of the messages and of the end. */
 bool sl_xfer_on_imm(struct slime_endpoint *ep, const struct sl_msg *m);
 void sl_xfer_down(struct slime_endpoint *ep, int cause);
