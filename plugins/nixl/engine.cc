@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine.hh"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <stdexcept>
 #include <thread>
 
@@ -99,6 +101,8 @@ void Engine::open()
 	attr.tcp_advertise = ctx_attr.tcp_advertise;
 	attr.max_endpoints = ctx_attr.max_endpoints / 2;
 	attr.endpoint.name = "nixl peer";
+	// Of a peer that dies the link to it is what the log has.
+	attr.endpoint.quiet = true;
 	for (size_t i = 0; i < settings.transports.size(); i++)
 		attr.endpoint.transports[i] = settings.transports[i];
 	attr.endpoint.service = service;
@@ -241,11 +245,14 @@ abi::Status Engine::deregisterMem(abi::Metadata *m)
 		return abi::ERR_INVALID_PARAM;
 	slime_mr *mr = md->region->mr.exchange(nullptr);
 	auto deadline = std::chrono::steady_clock::now() + WITHDRAW_PATIENCE;
+
+	leave(*md->region);
 	int ret = slime_mr_destroy(mr);
 
 	while (ret == -EBUSY && std::chrono::steady_clock::now() < deadline) {
 		slime_context_poll(ctx);
 		std::this_thread::sleep_for(std::chrono::milliseconds(1));
+		leave(*md->region);
 		ret = slime_mr_destroy(mr);
 	}
 	if (!ret)
@@ -314,6 +321,15 @@ abi::Status Engine::unloadMD(abi::Metadata *m)
 	return abi::SUCCESS;
 }
 
+// No handle keeps it by what was prepared.
+void Engine::leave(const Region &region)
+{
+	std::lock_guard<std::mutex> lock(mutex);
+
+	for (Transfer *t : transfers)
+		t->leave(region);
+}
+
 // ---- agents ----
 
 std::shared_ptr<Peer> Engine::find(const std::string &agent) const
@@ -377,9 +393,19 @@ abi::Status Engine::prepXfer(const abi::Op &op, const abi::DescList<abi::MetaDes
 	auto t = std::make_unique<Transfer>(*this, op);
 	abi::Status s = t->prepare(local.descs, remote.descs);
 
-	if (s == abi::SUCCESS)
-		handle = t.release();
-	return s;
+	if (s != abi::SUCCESS)
+		return s;
+	std::lock_guard<std::mutex> lock(mutex);
+	transfers.insert(t.get());
+	handle = t.release();
+	return abi::SUCCESS;
+}
+
+void Engine::forget(Transfer *t) const
+{
+	std::lock_guard<std::mutex> lock(mutex);
+
+	transfers.erase(t);
 }
 
 abi::Status Engine::postXfer(const abi::Op &, const abi::DescList<abi::MetaDesc> &,
@@ -399,18 +425,30 @@ abi::Status Engine::checkXfer(abi::Request *handle) const
 // What is in flight ends by itself, and is looked at until then: its memory is lent to the library.
 void Engine::drop_over() const
 {
-	std::lock_guard<std::mutex> lock(mutex);
+	std::vector<std::unique_ptr<Transfer>> looked;
+	std::vector<std::unique_ptr<Notice>> told;
 
-	std::erase_if(released, [](const std::unique_ptr<Transfer> &t) {
+	{
+		std::lock_guard<std::mutex> lock(mutex);
+
+		looked.swap(released);
+		told.swap(notices);
+	}
+	// Without the lock: handles, and the links that go with the last of them, take it.
+	std::erase_if(looked, [](const std::unique_ptr<Transfer> &t) {
 		return t->check() != abi::IN_PROG;
 	});
-	std::erase_if(notices, [](const std::unique_ptr<Notice> &n) {
+	std::erase_if(told, [](const std::unique_ptr<Notice> &n) {
 		if (!n->over())
 			return false;
 		if (n->status())
 			say("a notification was not delivered: %s", std::strerror(-n->status()));
 		return true;
 	});
+	std::lock_guard<std::mutex> lock(mutex);
+
+	std::move(looked.begin(), looked.end(), std::back_inserter(released));
+	std::move(told.begin(), told.end(), std::back_inserter(notices));
 }
 
 abi::Status Engine::releaseReqH(abi::Request *handle) const

@@ -9,11 +9,15 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "abi.hh"
 #include "settings.hh"
 #include <slime/slime.h>
+
+// Of a clock that only moves on.
+uint64_t now_ms();
 
 // A negative errno of the library, as NIXL knows it.
 abi::Status status_of(int err);
@@ -57,6 +61,7 @@ class Peer
 	std::mutex mutex;
 	std::shared_ptr<Link> current;
 	uint64_t retry_ms = 0; // no dial before
+	bool said = false;     // that it cannot be reached, or was lost: the log has it
 };
 
 struct LocalMetadata : abi::Metadata {
@@ -165,6 +170,8 @@ class Engine final : public abi::Engine
 	void add_incoming(slime_endpoint *ep);
 	void drop_ended();
 	void drop_over() const;
+	void forget(Transfer *t) const;
+	void leave(const Region &region);
 	static void on_endpoint(void *arg, slime_listener *l, slime_endpoint *ep);
 	static void on_state(void *arg, slime_endpoint *ep, slime_endpoint_state state, int cause);
 	static void on_notice(void *arg, slime_rpc_request *req);
@@ -180,6 +187,7 @@ class Engine final : public abi::Engine
 	std::unordered_map<std::string, std::shared_ptr<Peer>> peers;
 	std::vector<slime_endpoint *> incoming; // of peers that dialled us
 	std::vector<slime_mr *> stuck;		// regions that a peer may still reach
+	mutable std::unordered_set<Transfer *> transfers; // all that there are
 	mutable std::vector<std::unique_ptr<Notice>> notices;
 	mutable std::vector<std::unique_ptr<Transfer>> released; // while in flight
 	std::atomic<bool> some_ended{ false };

@@ -12,6 +12,14 @@ namespace
 constexpr uint64_t RETRY_MS = 500;
 constexpr int64_t DIAL_MS = 2000;
 
+void on_link_state(void *arg, slime_endpoint *, slime_endpoint_state state, int)
+{
+	if (state == SLIME_ENDPOINT_BROKEN || state == SLIME_ENDPOINT_CLOSED)
+		static_cast<Link *>(arg)->ended = true;
+}
+
+} // namespace
+
 uint64_t now_ms()
 {
 	timespec ts;
@@ -20,14 +28,6 @@ uint64_t now_ms()
 	return static_cast<uint64_t>(ts.tv_sec) * 1000 +
 	       static_cast<uint64_t>(ts.tv_nsec) / 1000000;
 }
-
-void on_link_state(void *arg, slime_endpoint *, slime_endpoint_state state, int)
-{
-	if (state == SLIME_ENDPOINT_BROKEN || state == SLIME_ENDPOINT_CLOSED)
-		static_cast<Link *>(arg)->ended = true;
-}
-
-} // namespace
 
 Link::~Link()
 {
@@ -54,8 +54,9 @@ std::shared_ptr<Link> Peer::dial()
 	ret = slime_endpoint_create(ctx, &attr, &made->ep);
 	if (!ret)
 		ret = slime_endpoint_dial(made->ep, info.data(), info.size(), DIAL_MS, op);
-	if (ret)
+	if (ret && !said)
 		say("cannot dial agent %s: %s", name.c_str(), std::strerror(-ret));
+	said = true;
 	if (!ret)
 		ret = slime_op_wait(op, -1);
 	if (!ret)

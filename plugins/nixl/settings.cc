@@ -2,6 +2,7 @@
 #include "settings.hh"
 
 #include <cctype>
+#include <charconv>
 #include <cstdlib>
 #include <sstream>
 #include <stdexcept>
@@ -65,12 +66,25 @@ slime_foreign parse_foreign(const std::string &name, const std::string &value)
 	refuse(name, value, "one of require, auto, off");
 }
 
+uint64_t parse_ms(const std::string &name, const std::string &value)
+{
+	static const char expected[] = "a number of milliseconds from 0 to 86400000";
+	uint64_t ms = 0;
+	const char *end = value.data() + value.size();
+	auto [at, err] = std::from_chars(value.data(), end, ms);
+
+	if (value.empty() || err != std::errc() || at != end || ms > 86400000)
+		refuse(name, value, expected);
+	return ms;
+}
+
 } // namespace
 
 abi::Params settings_defaults()
 {
 	return { { "transports", "" },	  { "devices", "" },   { "polling", "adaptive" },
-		 { "bind", "127.0.0.1" }, { "advertise", "" }, { "foreign_memory", "require" } };
+		 { "bind", "127.0.0.1" }, { "advertise", "" }, { "foreign_memory", "require" },
+		 { "op_timeout_ms", "0" } };
 }
 
 Settings settings_read(const abi::Params &params)
@@ -100,6 +114,8 @@ Settings settings_read(const abi::Params &params)
 			s.polling = parse_polling(name, value);
 		else if (key == "foreign_memory")
 			s.foreign_memory = parse_foreign(name, value);
+		else if (key == "op_timeout_ms")
+			s.op_timeout_ms = parse_ms(name, value);
 		else if (key == "devices")
 			s.devices = value;
 		else if (key == "bind")

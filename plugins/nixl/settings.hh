@@ -17,6 +17,7 @@ struct Settings {
 	std::string bind = "127.0.0.1";
 	std::string advertise; // "": bind
 	slime_foreign foreign_memory = SLIME_FOREIGN_REQUIRE;
+	uint64_t op_timeout_ms = 0; // 0: a transfer takes as long as it takes
 };
 
 // Names and defaults, as NIXL shows them.

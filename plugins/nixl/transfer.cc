@@ -10,7 +10,29 @@ Transfer::Transfer(const Engine &e, abi::Op o) : engine(e), op_kind(o)
 
 Transfer::~Transfer()
 {
+	engine.forget(this);
+	unprepare();
 	slime_op_destroy(op);
+}
+
+// Nothing of it is in flight.
+void Transfer::unprepare()
+{
+	if (slime_batch_destroy(batch))
+		say("a batch is left behind: it is in flight");
+	batch = nullptr;
+	prepared_link.reset();
+}
+
+void Transfer::leave(const Region &region)
+{
+	std::lock_guard<std::mutex> lock(mutex);
+
+	for (const auto &r : regions) {
+		// In flight it stays, and keeps the region until it has ended.
+		if (r.get() == &region && !slime_batch_destroy(batch))
+			batch = nullptr;
+	}
 }
 
 abi::Status Transfer::add(const abi::MetaDesc &l, const abi::MetaDesc &r)
@@ -66,10 +88,27 @@ abi::Status Transfer::prepare(const std::vector<abi::MetaDesc> &local,
 
 abi::Status Transfer::finish(abi::Status status)
 {
+	if (given_up && status == abi::ERR_CANCELED)
+		status = abi::ERR_REMOTE_DISCONNECT;
+	given_up = false;
 	state = State::IDLE;
 	notice.reset();
 	link.reset();
 	return status;
+}
+
+// In flight: its time may be over. Only the end of the link ends it, which all on it share.
+abi::Status Transfer::wait_on()
+{
+	if (!given_up && deadline_ms && now_ms() >= deadline_ms) {
+		say("agent %s: a transfer did not end within %llu ms (op_timeout_ms): the link is closed",
+		    peer->name.c_str(),
+		    static_cast<unsigned long long>(engine.settings.op_timeout_ms));
+		given_up = true;
+		link->ended = true;
+		slime_endpoint_close(link->ep);
+	}
+	return abi::IN_PROG;
 }
 
 // The bytes are there: now the peer is told.
@@ -93,7 +132,7 @@ abi::Status Transfer::check()
 	slime_context_poll(engine.ctx);
 	if (state == State::BYTES) {
 		if (!slime_op_test(op))
-			return abi::IN_PROG;
+			return wait_on();
 		int ret = slime_op_status(op);
 
 		if (ret)
@@ -104,7 +143,7 @@ abi::Status Transfer::check()
 			return s;
 	}
 	if (!notice->over())
-		return abi::IN_PROG;
+		return wait_on();
 	return finish(status_of(notice->status()));
 }
 
@@ -131,17 +170,36 @@ abi::Status Transfer::post_local(const std::string *msg)
 	return abi::SUCCESS;
 }
 
+// Over the link: prepared for it by the first post.
+abi::Status Transfer::submit()
+{
+	std::lock_guard<std::mutex> lock(mutex);
+	int ret = 0;
+
+	if (!batch || prepared_link != link) {
+		unprepare();
+		ret = slime_batch_create(link->ep,
+					 op_kind == abi::READ ? SLIME_BATCH_READ : SLIME_BATCH_WRITE,
+					 pieces.data(), pieces.size(), &batch);
+		if (!ret)
+			prepared_link = link;
+	}
+	if (!ret)
+		ret = slime_batch_submit(link->ep, batch, 0, op);
+	return status_of(ret);
+}
+
 abi::Status Transfer::post_remote()
 {
 	link = peer->link();
 	if (!link)
 		return abi::ERR_REMOTE_DISCONNECT;
-	int ret = op_kind == abi::READ ? slime_read(link->ep, pieces.data(), pieces.size(), 0, op)
-				       : slime_write(link->ep, pieces.data(), pieces.size(), 0, op);
+	abi::Status s = submit();
 
-	if (ret)
-		return finish(status_of(ret));
+	if (s != abi::SUCCESS)
+		return finish(s);
 	state = State::BYTES;
+	deadline_ms = engine.settings.op_timeout_ms ? now_ms() + engine.settings.op_timeout_ms : 0;
 	return check();
 }
 

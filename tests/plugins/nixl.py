@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two agents of the NIXL wheel over our back end, each in a process of its own; the peer does what it is told over a pipe."""
+import contextlib
 import ctypes
 import multiprocessing
 import os
 import random
 import signal
 import sys
+import tempfile
+import threading
 import time
 
 from nixl_cu12._api import nixl_agent, nixl_agent_config, nixlBind
@@ -29,10 +32,32 @@ class Memory:
         return ctypes.string_at(self.addr + i, PIECE)
 
 
-def make_agent(name, transport):
-    agent = nixl_agent(name, nixl_agent_config(backends=[]))
-    agent.create_backend("SLIME", {"transports": transport})
+def make_agent(name, transport, config=None, **params):
+    agent = nixl_agent(name, config or nixl_agent_config(backends=[]))
+    agent.create_backend("SLIME", {"transports": transport, **params})
     return agent
+
+
+@contextlib.contextmanager
+def standard_error():
+    """What anyone in this process writes there meanwhile: a function that returns it."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    with tempfile.TemporaryFile("w+b") as file:
+        os.dup2(file.fileno(), 2)
+
+        def said():
+            file.seek(0)
+            return file.read().decode()
+
+        try:
+            yield said
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+            text = said()
+            sys.stderr.write(text)
+            sys.stderr.flush()
 
 
 def until(what, condition):
@@ -49,8 +74,8 @@ def await_notif(agent, sender):
     return until(f"no notification of {sender}", lambda: agent.get_new_notifs().get(sender))
 
 
-def run_peer(pipe, transport, seed):
-    agent = make_agent("peer", transport)
+def run_peer(pipe, transport, seed, name):
+    agent = make_agent(name, transport)
     memory = Memory(seed)
     agent.register_memory([(memory.addr, LENGTH, 0, "")], "DRAM")
     pipe.send((agent.get_agent_metadata(), memory.addr))
@@ -73,9 +98,9 @@ def run_peer(pipe, transport, seed):
 
 
 class Peer:
-    def __init__(self, transport, seed):
+    def __init__(self, transport, seed, name="peer"):
         self.pipe, theirs = multiprocessing.Pipe()
-        self.process = multiprocessing.Process(target=run_peer, args=(theirs, transport, seed), daemon=True)
+        self.process = multiprocessing.Process(target=run_peer, args=(theirs, transport, seed, name), daemon=True)
         self.process.start()
         theirs.close()
         self.metadata, self.addr = self.hear()
@@ -175,33 +200,175 @@ def case_release_in_flight(us, memory, peer):
 
 
 def case_settings(us, memory, peer):
-    refused = 0
-    for params in ({"transports": "pigeon"}, {"polling": "often"}, {"colour": "green"}, {"bind": "localhost"}):
-        agent = nixl_agent("refused", nixl_agent_config(backends=[]))
-        try:
-            agent.create_backend("SLIME", params)
-        except nixlBind.nixlBackendError:
-            refused += 1
-    os.environ["SLIME_NIXL_FOREIGN_MEMORY"] = "perhaps"
+    wrong = {
+        "transports": "pigeon",
+        "devices": "no-such-device",
+        "polling": "often",
+        "bind": "localhost",
+        "advertise": "nowhere",
+        "foreign_memory": "perhaps",
+        "op_timeout_ms": "1s",
+    }
+
+    def refused(params, expected):
+        with standard_error() as said:
+            try:
+                nixl_agent("refused", nixl_agent_config(backends=[])).create_backend("SLIME", params)
+            except nixlBind.nixlBackendError:
+                assert expected in said(), f"{params}: {said()}"
+                return
+        raise AssertionError(f"{params} was not refused")
+
+    refused({"colour": "green"}, "colour")
+    for name, value in wrong.items():
+        if name == "devices":  # which are looked for by the first link
+            continue
+        refused({name: value}, value)
+        variable = f"SLIME_NIXL_{name.upper()}"
+        os.environ[variable] = value
+        refused({}, value if name in ("bind", "advertise") else variable)
+        # A parameter wins.
+        if name not in ("bind", "advertise"):
+            make_agent("allowed", "tcp", **{name: "tcp" if name == "transports" else ALLOWED[name]})
+        del os.environ[variable]
+
+
+ALLOWED = {"polling": "event", "foreign_memory": "off", "op_timeout_ms": "100"}
+
+
+def case_memory_that_is_not_offered(us, memory, peer):
+    """Device memory is refused by name, also where a peer offers it."""
     try:
-        nixl_agent("refused", nixl_agent_config(backends=[])).create_backend("SLIME", {})
-    except nixlBind.nixlBackendError:
-        refused += 1
-    del os.environ["SLIME_NIXL_FOREIGN_MEMORY"]
-    assert refused == 5
+        us.register_memory([(memory.addr, LENGTH, 0, "")], "VRAM")
+    except (nixlBind.nixlNotFoundError, nixlBind.nixlNotSupportedError, nixlBind.nixlBackendError):
+        return
+    raise AssertionError("VRAM was registered")
+
+
+def case_memory_goes_before_its_handle(us, memory, peer):
+    other = Memory(5)
+    registered = us.register_memory([(other.addr, LENGTH, 0, "")], "DRAM")
+    handle = make_transfer(us, "READ", other.addr, peer.addr, "peer")
+    move(us, handle)
+    us.deregister_memory(registered)
+    try:
+        us.transfer(handle)
+    except (nixlBind.nixlNotFoundError, nixlBind.nixlInvalidParamError, nixlBind.nixlBackendError):
+        us.release_xfer_handle(handle)
+        return
+    raise AssertionError("a transfer over memory that is gone")
+
+
+def configs():
+    """With and without a progress thread, and each way of NIXL's own locks that this version has."""
+    yield nixl_agent_config(backends=[])
+    yield nixl_agent_config(backends=[], enable_prog_thread=False)
+    try:
+        from nixl_cu12._api import nixl_thread_sync_t
+    except ImportError:
+        return
+    for mode in nixl_thread_sync_t:
+        yield nixl_agent_config(backends=[], sync_mode=mode)
+
+
+def case_threads_and_sync_modes(us, memory, peer, transport):
+    """Four threads, each with handles of its own, of one agent and towards one peer."""
+    theirs = random.Random(2).randbytes(LENGTH)
+    peer.do("fill", 2)
+    failures = []
+
+    def work(agent, number):
+        try:
+            mine = Memory(number)
+            with registering:
+                agent.register_memory([(mine.addr, LENGTH, 0, "")], "DRAM")
+                handle = make_transfer(agent, "READ", mine.addr, peer.addr, "peer")
+            for _ in range(30):
+                mine.fill(number)
+                move(agent, handle)
+                assert all(mine.piece(i) == theirs[i : i + PIECE] for i in places())
+            agent.release_xfer_handle(handle)
+        except BaseException as failure:
+            failures.append(failure)
+
+    for number, config in enumerate(configs()):
+        agent = make_agent(f"threads-{number}", transport, config)
+        agent.add_remote_agent(peer.metadata)
+        registering = threading.Lock()
+        threads = [threading.Thread(target=work, args=(agent, i)) for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not failures, failures
+        del agent
+
+
+def case_many_agents(us, memory, peer, transport):
+    others = [Peer(transport, 10 + i, f"peer-{i}") for i in range(3)]
+    for other in others:
+        us.add_remote_agent(other.metadata)
+        other.do("load", us.get_agent_metadata())
+    for i, other in enumerate(others):
+        handle = make_transfer(us, "READ", memory.addr, other.addr, f"peer-{i}", b"from us")
+        move(us, handle)
+        assert memory.piece(0) == random.Random(10 + i).randbytes(LENGTH)[:PIECE]
+        assert other.do("await") == [b"from us"]
+        us.release_xfer_handle(handle)
+    for i, other in enumerate(others):
+        us.remove_remote_agent(f"peer-{i}")
+        other.kill()
+
+
+def case_a_stopped_peer(us, memory, peer, transport):
+    """It is not dead: over shm a transfer completes; over tcp it waits, or ends after op_timeout_ms."""
+    agent = make_agent("impatient", transport, op_timeout_ms="700")
+    other = Memory(6)
+    agent.register_memory([(other.addr, LENGTH, 0, "")], "DRAM")
+    stopped = Peer(transport, 2, "stopped")
+    us.add_remote_agent(stopped.metadata)
+    agent.add_remote_agent(stopped.metadata)
+    ours = make_transfer(us, "READ", memory.addr, stopped.addr, "stopped")
+    its = make_transfer(agent, "READ", other.addr, stopped.addr, "stopped")
+    move(us, ours)
+    move(agent, its)
+    os.kill(stopped.process.pid, signal.SIGSTOP)
+    if transport == "shm":
+        move(us, ours)
+        move(agent, its)
+    else:
+        with standard_error() as said:
+            state = us.transfer(ours)
+            begin = time.monotonic()
+            post_until_it_fails(agent, its)
+            assert 0.6 < time.monotonic() - begin < 0.7 + DEATH
+            assert said().count("op_timeout_ms") == 1, said()
+        assert state == "PROC" and us.check_xfer_state(ours) == "PROC"
+        os.kill(stopped.process.pid, signal.SIGCONT)
+        until("a transfer goes on", lambda: us.check_xfer_state(ours) == "DONE")
+    os.kill(stopped.process.pid, signal.SIGCONT)
+    us.release_xfer_handle(ours)
+    us.remove_remote_agent("stopped")
+    stopped.kill()
 
 
 # NIXL before 1.5 forgets an agent whose death it heard of, with its handles.
 FORGOTTEN = nixlBind.nixlNotFoundError
 
 
+def lines_about(said, agent):
+    """Of the library and of the back end, not of NIXL."""
+    return [line for line in said.splitlines() if agent in line and line.startswith(("warn ", "error ", "nixl slime:"))]
+
+
 def post_until_it_fails(us, handle, *expected):
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
+    """How many seconds that took."""
+    begin = time.monotonic()
+    while time.monotonic() < begin + PATIENCE:
         try:
             move(us, handle)
         except (nixlBind.nixlRemoteDisconnectError, *expected):
-            return
+            return time.monotonic() - begin
     raise AssertionError("the peer's death is not noticed")
 
 
@@ -209,10 +376,14 @@ def case_death_and_a_second_life(us, memory, peer, transport):
     for life in range(3):
         handle = make_transfer(us, "READ", memory.addr, peer.addr, "peer")
         move(us, handle)
-        peer.kill()
-        begin = time.monotonic()
-        post_until_it_fails(us, handle)
-        took = time.monotonic() - begin
+        with standard_error() as said:
+            peer.kill()
+            begin = time.monotonic()
+            post_until_it_fails(us, handle)
+            took = time.monotonic() - begin
+            until("a line about it", lambda: lines_about(said(), "peer"))
+            post_until_it_fails(us, handle, FORGOTTEN)
+            assert len(lines_about(said(), "peer")) == 1, said()
         print(f"death {life} was noticed after {took * 1000:.1f} ms")
         assert took < DEATH
         # Another post is cheap, and fails.
@@ -238,9 +409,21 @@ def main():
     registered = us.register_memory([(memory.addr, LENGTH, 0, "")], "DRAM")
     peer = Peer(transport, 2)
     us.add_remote_agent(peer.metadata)
-    for case in (case_read, case_write_and_its_notification, case_notifications_alone,
-                 case_a_handle_is_posted_again_and_again, case_within_one_agent, case_release_in_flight, case_settings):
+    for case in (
+        case_read,
+        case_write_and_its_notification,
+        case_notifications_alone,
+        case_a_handle_is_posted_again_and_again,
+        case_within_one_agent,
+        case_release_in_flight,
+        case_memory_goes_before_its_handle,
+        case_memory_that_is_not_offered,
+        case_settings,
+    ):
         case(us, memory, peer)
+        print("ok", case.__name__)
+    for case in (case_threads_and_sync_modes, case_many_agents, case_a_stopped_peer):
+        case(us, memory, peer, transport)
         print("ok", case.__name__)
     case_death_and_a_second_life(us, memory, peer, transport)
     print("ok case_death_and_a_second_life")

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The published wheel of NIXL loads the back end from the build, and two of its agents move bytes over the transport of the
-# argument. NIXL_VERSION chooses the wheel's version.
+# The published wheel of NIXL loads the back end from the build, and its agents do what a program here says: nixl.sh PROGRAM
+# [ARGUMENT...]. NIXL_VERSION selects the wheel's version.
 set -euo pipefail
 
-here=$(dirname "${BASH_SOURCE[0]}")
+program=$(dirname "${BASH_SOURCE[0]}")/$1
+shift
 plugins=${SLIME_BUILD:?the build tree}/nixl
 version=${NIXL_VERSION:-1.5.1}
 venv=$SLIME_BUILD/nixl-$version
@@ -41,4 +42,4 @@ if [ ${#libraries[@]} -gt 0 ]; then
 	export ASAN_OPTIONS=detect_leaks=0
 fi
 export NIXL_PLUGIN_DIR=$plugins PYTHONPATH=$venv/stubs PYTHONDONTWRITEBYTECODE=1
-LD_PRELOAD=${libraries[*]} exec "$venv/bin/python" "$here/nixl.py" "$@"
+LD_PRELOAD=${libraries[*]} exec "$venv/bin/python" "$program" "$@"
