@@ -16,11 +16,14 @@ PR_SET_PDEATHSIG = 1
 MESSAGE_MAX = 65536
 
 
-def parse_arguments(doc):
+def parse_arguments(doc, add_arguments):
     parser = argparse.ArgumentParser(description=doc)
+    if add_arguments:
+        add_arguments(parser)
     parser.add_argument("--op", choices=("read", "write"), default="read")
     parser.add_argument("--block", type=int, default=128 << 10, help="bytes of a block")
     parser.add_argument("--batch", type=int, default=32, help="blocks of a batch")
+    parser.set_defaults(measure=None)
     parser.add_argument("--step", action="store_true", required=True)
     return parser.parse_args()
 
@@ -45,13 +48,24 @@ def memory(length):
     return numpy.arange(length // 8, dtype=numpy.uint64)
 
 
-def run_server(open_server, channel):
+def stay(channel, turn):
+    """Until the client has ended; turn() is what the server does over and over."""
+    channel.setblocking(turn is None)
+    while True:
+        try:
+            channel.recv(1)
+            return
+        except BlockingIOError:
+            turn()
+
+
+def run_server(args, open_server, channel):
     CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     pin(SERVER_CPU)
     pool = memory(POOL)
-    engine, facts = open_server(pool)
+    engine, facts, *turn = open_server(args, pool)
     channel.send(json.dumps(facts).encode())
-    channel.recv(1)
+    stay(channel, *turn or [None])
     del engine
     os._exit(0)  # the engines' threads end with the process
 
@@ -67,6 +81,10 @@ def run_client(args, open_client, facts):
     walk = Walk(args)
     local = memory(args.block * args.batch)
     move = open_client(args, local, facts)
+    if args.measure:
+        move()
+        serve(move)
+        return
 
     def batch():
         move(walk.next_place())
@@ -78,13 +96,14 @@ def run_client(args, open_client, facts):
     serve(lambda: timed(batch))
 
 
-def main(doc, open_server, open_client):
-    """open_server(pool) -> engine, facts for the client; open_client(args, local, facts) -> move(first block)."""
-    args = parse_arguments(doc)
+def main(doc, open_server, open_client, add_arguments=None):
+    """open_server(args, pool) -> engine, facts for the client[, what the server does over and over];
+    open_client(args, local, facts) -> move(first block), or with args.measure what measures a round."""
+    args = parse_arguments(doc, add_arguments)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if os.fork() == 0:
         ours.close()
-        run_server(open_server, theirs)
+        run_server(args, open_server, theirs)
     theirs.close()
     facts = ours.recv(MESSAGE_MAX)
     if not facts:

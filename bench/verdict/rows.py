@@ -180,6 +180,12 @@ def page_peer_rows(name, reference):
     return [page_row(f"page-get-{name}{end}", command, reference, BANDWIDTH, at_least(least)) for end, command, least in rows]
 
 
+def nixl_row(name, transports, tls, options, figure, target):
+    """Two agents of NIXL's wheel: our back end beside its UCX."""
+    ours = f"nixl-agents --backend SLIME {transports} {options}"
+    return Row(name, ours, f"nixl-agents --backend UCX {tls} {options}", figure, target, "cold" if figure is BANDWIDTH else "")
+
+
 CRASH = "--route crash --agents 1100 --kill 1000 --regions 16 --links 8"
 HOLD = "--route hold --agents 10000"
 FOREIGN = (  # every kind of route: one entity, lists, agents, regions, and the native ones
@@ -207,6 +213,11 @@ MEMCPY_128K = f"slime-reference memcpy {BLOCKS_128K} --cold"
 TCP_READ_128K = f"slime-reference tcp-read {BLOCKS_128K} --cold"
 KEYS = "--page-size 4096 --batch 1000 --working-set 131072"
 PAGES_128K = "--page-size 131072 --batch 32 --working-set 4096"
+NIXL_TCP = "--transports tcp"
+NIXL_SHM = "--transports shm"
+UCX_TCP = "--tls tcp"
+NIXL_128K = "--block 131072 --batch 32"
+NIXL_4K = "--block 4096 --batch 32"
 PEER_128K = (32, 128 << 10)
 PEER_4K = (32, 4 << 10)
 
@@ -259,6 +270,13 @@ ROWS = [
     peer_row("tcp-read-peers-4k-mooncake", "mooncake", "read", PEER_4K, at_least(10)),
     peer_row("tcp-read-peers-4k-nixl", "nixl", "read", PEER_4K, at_least(2)),
     peer_row("tcp-read-peers-write-nixl", "nixl", "write", PEER_128K, at_least(1)),
+    nixl_row("nixl-tcp-128k", NIXL_TCP, UCX_TCP, NIXL_128K, BANDWIDTH, at_least(3)),
+    nixl_row("nixl-tcp-4k", NIXL_TCP, UCX_TCP, NIXL_4K, BANDWIDTH, at_least(3)),
+    nixl_row("nixl-shm-128k", NIXL_SHM, "", NIXL_128K, BANDWIDTH, at_least(1)),
+    nixl_row("nixl-shm-4k", NIXL_SHM, "", NIXL_4K, BANDWIDTH, at_least(4)),
+    nixl_row("nixl-shm-4k-cma", NIXL_SHM, "--tls posix,cma,tcp", NIXL_4K, BANDWIDTH, at_least(1)),
+    nixl_row("nixl-notif", NIXL_SHM, "", "--measure notif", P50, at_most(1)),
+    nixl_row("nixl-post", NIXL_TCP, UCX_TCP, "--measure post --block 64 --batch 1024", POST, at_most(0.5)),
     rpc_row("tcp-rpc-64", f"{TCP} --size 64", "slime-reference tcp-echo --size 64 --wait spin", at_most(1.2)),
     rpc_row(
         "tcp-rpc-64-sleep",
