@@ -13,52 +13,6 @@
 #include <slime/pages.h>
 #include <slime/slime.h>
 
-/* The attributes' defaults, which are initialisers in C. */
-static void py_context_attr(struct slime_context_attr *a)
-{
-	*a = (struct slime_context_attr)SLIME_CONTEXT_ATTR_INIT;
-}
-
-static void py_endpoint_attr(struct slime_endpoint_attr *a)
-{
-	*a = (struct slime_endpoint_attr)SLIME_ENDPOINT_ATTR_INIT;
-}
-
-static void py_mem_attr(struct slime_mem_attr *a)
-{
-	*a = (struct slime_mem_attr)SLIME_MEM_ATTR_INIT;
-}
-
-static void py_mr_attr(struct slime_mr_attr *a)
-{
-	*a = (struct slime_mr_attr)SLIME_MR_ATTR_INIT;
-}
-
-static void py_agent_attr(struct slime_agent_attr *a)
-{
-	*a = (struct slime_agent_attr)SLIME_AGENT_ATTR_INIT;
-}
-
-static void py_pages_attr(struct slime_pages_attr *a)
-{
-	*a = (struct slime_pages_attr)SLIME_PAGES_ATTR_INIT;
-}
-
-static void py_pages_owner_attr(struct slime_pages_owner_attr *a)
-{
-	*a = (struct slime_pages_owner_attr)SLIME_PAGES_OWNER_ATTR_INIT;
-}
-
-static void py_call_args(struct slime_call_args *a)
-{
-	*a = (struct slime_call_args)SLIME_CALL_ARGS_INIT;
-}
-
-static void py_method_attr(struct slime_rpc_method_attr *a)
-{
-	*a = (struct slime_rpc_method_attr)SLIME_RPC_METHOD_ATTR_INIT;
-}
-
 /* A batch from arrays of offsets and lengths, without a loop in Python. */
 static void py_fill_xfers(struct slime_xfer *x, size_t n, struct slime_mr *local,
 			  const struct slime_remote_mr *remote, const uint64_t *local_offsets,
@@ -150,19 +104,25 @@ static bool py_future_await(struct py_future *f)
 	return atomic_compare_exchange_strong(&f->state, &state, PY_AWAITED) || state == PY_AWAITED;
 }
 
+/* It is readable until the next take. */
+static void py_queue_ring(struct py_queue *q)
+{
+	uint64_t one = 1;
+	ssize_t n = write(q->fd, &one, sizeof(one));
+
+	(void)n; /* a full counter is readable */
+}
+
 static void py_end(struct py_future *f)
 {
 	struct py_queue *q = f->queue;
-	uint64_t one = 1;
-	ssize_t n;
 
 	if (atomic_exchange(&f->state, PY_DONE) != PY_AWAITED)
 		return;
 	f->next = atomic_load(&q->head);
 	while (!atomic_compare_exchange_weak(&q->head, &f->next, f))
 		;
-	n = write(q->fd, &one, sizeof(one));
-	(void)n; /* a full counter is readable */
+	py_queue_ring(q);
 }
 
 static void py_op_end(void *arg, struct slime_op *op)
@@ -189,6 +149,22 @@ static int py_call_create(struct slime_context *ctx, struct py_future *f, struct
 	struct slime_call_attr attr = { .fn = py_call_end, .arg = f };
 
 	return slime_call_create(ctx, &attr, out);
+}
+
+static void py_pages_end(void *arg, struct slime_pages_request *req)
+{
+	(void)req;
+	py_end(arg);
+}
+
+/* Its end comes by the queue, always. */
+static int py_pages_request_create(struct slime_pages *pages, struct py_future *f,
+				   struct slime_pages_request **out)
+{
+	struct slime_pages_request_attr attr = { .fn = py_pages_end, .arg = f };
+
+	f->state = PY_AWAITED;
+	return slime_pages_request_create(pages, &attr, out);
 }
 
 /* ---- why something failed, in the library's words ---- */

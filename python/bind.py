@@ -13,15 +13,6 @@ peeragent/lib: agent
 pages: pages"""
 
 EXTRA = """
-void py_context_attr(struct slime_context_attr *);
-void py_endpoint_attr(struct slime_endpoint_attr *);
-void py_mem_attr(struct slime_mem_attr *);
-void py_mr_attr(struct slime_mr_attr *);
-void py_agent_attr(struct slime_agent_attr *);
-void py_pages_attr(struct slime_pages_attr *);
-void py_pages_owner_attr(struct slime_pages_owner_attr *);
-void py_call_args(struct slime_call_args *);
-void py_method_attr(struct slime_rpc_method_attr *);
 void py_fill_xfers(struct slime_xfer *, size_t, struct slime_mr *, const struct slime_remote_mr *, const uint64_t *,
                    const uint64_t *, const uint64_t *);
 struct py_queue;
@@ -30,11 +21,13 @@ struct py_queue *py_queue_create(void);
 void py_queue_destroy(struct py_queue *);
 int py_queue_fd(const struct py_queue *);
 struct py_future *py_queue_take(struct py_queue *);
+void py_queue_ring(struct py_queue *);
 struct py_future *py_future_create(struct py_queue *, uint64_t);
 void py_future_destroy(struct py_future *);
 bool py_future_await(struct py_future *);
 int py_op_create(struct slime_context *, struct py_future *, struct slime_op **);
 int py_call_create(struct slime_context *, struct py_future *, struct slime_call **);
+int py_pages_request_create(struct slime_pages *, struct py_future *, struct slime_pages_request **);
 void py_log_to_stderr(int);
 void py_log_forget(void);
 void py_log_of_control(char *, size_t);

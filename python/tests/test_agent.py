@@ -3,7 +3,9 @@
 
 import asyncio
 import dataclasses
+import gc
 import itertools
+import os
 
 import libslime
 import pytest
@@ -59,12 +61,15 @@ def test_proxy__calls_typed_and_raw_methods(nanoctrl, scope):
     with Agent(nanoctrl, name="b", scope=scope, methods=[Service()]), Agent(nanoctrl, name="a", scope=scope) as a:
         b = a.proxy("b", Service)
         assert b.add(a=2, b=3) == 5
-        assert b.mirror(point=Point(1, 2)) == {"x": 2, "y": 1}
+        assert b.add(1, 2) == 3
+        assert b.mirror(point=Point(1, 2)) == Point(2, 1)
         assert b.reverse(b"x" * 100000 + b"y")[:1] == b"y"
         with pytest.raises(libslime.RemoteRpcError, match="no such thing"):
             b.fail()
         with pytest.raises(AttributeError):
             b.nothing()
+        with pytest.raises(TypeError):
+            b.add(1, 2, 3)
         with pytest.raises(libslime.RpcError):
             a.proxy("b").call("nothing")
 
@@ -118,3 +123,145 @@ def test_pages__are_put_and_got_in_batches(nanoctrl, scope):
         assert pages.prefix(keys) == 0
         pages.close()
         pages_owner.close()
+
+
+# ---- served without a thread of the library ----
+
+
+@dataclasses.dataclass
+class Line:
+    ends: list[Point]
+    name: str | None = None
+
+
+class Typed:
+    @method
+    def move(self, line: Line, by: int = 1) -> Line:
+        return Line([Point(p.x + by, p.y + by) for p in line.ends], line.name)
+
+    @method(raw=True, in_place=True)
+    def double(self, request, room):
+        n = len(request)
+        room[:n] = room[n : 2 * n] = request
+        return 2 * n
+
+    @method
+    async def meet(self, n: int) -> int:
+        """Ends when so many of them run at once."""
+        self.n_met = getattr(self, "n_met", 0) + 1
+        if self.n_met == 1:
+            self.all_met = asyncio.Event()
+        if self.n_met == n:
+            self.all_met.set()
+        await self.all_met.wait()
+        return self.n_met
+
+    @method
+    def fail(self) -> None:
+        raise KeyError("no such thing")
+
+
+@pytest.fixture
+def typed():
+    return Typed()
+
+
+@pytest.fixture
+def queued(nanoctrl, scope, typed):
+    with Agent(nanoctrl, name="b", scope=scope, methods=[typed], workers=0) as b:
+        with Agent(nanoctrl, name="a", scope=scope) as a:
+            a.link("b")
+            yield a, b
+
+
+def test_serve_once__answers_one_request(queued):
+    a, b = queued
+    assert b.serve_once(0.05) is False
+    call = a.proxy("b").begin("double", b"ab")
+    assert b.serve_once(10) is True
+    assert call.wait(10) == b"abab"
+    failing = a.proxy("b").begin("fail", b"{}")
+    assert b.serve_once(10)
+    with pytest.raises(libslime.RemoteRpcError, match="no such thing"):
+        failing.wait(10)
+    assert b.serve_once(0) is False
+    threads = {open(f"/proc/self/task/{t}/comm").read() for t in os.listdir("/proc/self/task")}
+    assert not any("worker" in t for t in threads)
+
+
+def test_aserve__runs_coroutine_functions_beside_each_other(queued, typed):
+    a, b = queued
+
+    async def run():
+        serving = asyncio.create_task(b.aserve())
+        proxy = a.async_proxy("b", Typed)
+        assert await asyncio.gather(*(proxy.meet(8) for _ in range(8))) == [8] * 8
+        moved = await proxy.move(Line([Point(1, 2)], "l"), by=10)
+        assert moved == Line([Point(11, 12)], "l")
+        assert await proxy.double(b"x" * 1000) == b"x" * 2000
+        typed.n_met = 0
+        left = asyncio.ensure_future(proxy.meet(2))
+        while typed.n_met == 0:
+            await asyncio.sleep(0)
+        serving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await serving
+        with pytest.raises(libslime.RemoteRpcError):
+            await left
+
+    asyncio.run(run())
+
+
+def test_requests__that_nobody_took_are_answered_when_the_agent_leaves(nanoctrl, scope):
+    b = Agent(nanoctrl, name="b", scope=scope, methods=[Typed()], workers=0)
+    with Agent(nanoctrl, name="a", scope=scope) as a:
+        with b:
+            calls = [a.proxy("b").begin("double", b"x") for _ in range(100)]
+        for call in calls:
+            with pytest.raises(libslime.RpcError):
+                call.wait(10)
+
+
+def test_workers__and_queue_do_not_mix(nanoctrl, scope):
+    with pytest.raises(libslime.Invalid, match="workers=0"):
+        Agent(nanoctrl, name="b", scope=scope, methods=[Typed()])
+    with Agent(nanoctrl, name="b", scope=scope, methods=[Service()]) as b:
+        with pytest.raises(libslime.Invalid, match="workers=0"):
+            b.serve_once()
+    with pytest.raises(libslime.Invalid, match="in_place"):
+        method(in_place=True)(print)
+
+
+def test_wait_all__gives_results_in_order_and_the_first_failure(nanoctrl, scope):
+    with Agent(nanoctrl, name="b", scope=scope, methods=[Service()]) as b, Agent(nanoctrl, name="a", scope=scope) as a:
+        proxy = a.proxy("b")
+        assert b.state == "ready"
+        assert libslime.wait_all([proxy.begin("reverse", bytes([i, 0])) for i in range(20)]) == [bytes([0, i]) for i in range(20)]
+        calls = [proxy.begin("reverse", b"ab"), proxy.begin("nothing"), proxy.begin("reverse", b"cd")]
+        with pytest.raises(libslime.RpcError):
+            libslime.wait_all(calls, timeout=10)
+        assert all(call.done() for call in calls)
+
+
+def test_lives__of_an_agent_leave_nothing_behind(nanoctrl, scope):
+    """A thousand agents of one interpreter, each with memory, a link and a call."""
+
+    def left():
+        gc.collect()
+        with open("/proc/self/statm") as statm:
+            resident = int(statm.read().split()[1]) * 4096
+        return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), resident
+
+    with Agent(nanoctrl, name="b", scope=scope, methods=[Service()]) as b:
+        memory = b.share("kv", 4096, READ)
+        for life in range(1000):
+            if life == 20:
+                before = left()
+            with Agent(nanoctrl, name=f"a{life}", scope=scope, methods=[Typed()], workers=0) as a:
+                remote = a.region("b", "kv")
+                a.link("b").read(a.context.allocate(4096).region(), remote).wait(10)
+                assert a.proxy("b").call("reverse", b"ab") == b"ba"
+        after = left()
+        memory.close()
+    assert after[0] <= before[0] + 4 and after[1] <= before[1] + 1, (before, after)
+    assert after[2] <= before[2] + (32 << 20), (before, after)

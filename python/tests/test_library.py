@@ -51,6 +51,26 @@ def test_read_batch__of_arrays_moves_each_piece_to_its_place(pair):
         assert bytes(mine.view[a : a + 64]) == bytes(memory.view[b : b + 64])
 
 
+def test_prepare_read__is_submitted_again_and_again(pair):
+    memory, _, remote = offered(pair[1], 6400)
+    mine = pair[0].context.allocate(6400).region()
+    there = numpy.arange(50, dtype=numpy.uint64) * 128
+    here = numpy.arange(50, dtype=numpy.uint64) * 64
+    lengths = numpy.full(50, 64, dtype=numpy.uint64)
+    batch = pair[0].prepare_read(mine, remote, here, there, lengths)
+    del there, here, lengths
+    for round in range(20):
+        memory.view[:] = bytes((i + round) % 251 for i in range(6400))
+        assert batch.submit().wait(10) == 3200
+        for i in range(50):
+            assert mine.view[64 * i : 64 * i + 64] == memory.view[128 * i : 128 * i + 64]
+    with pytest.raises(libslime.Invalid):
+        pair[0].prepare_write(mine, remote, *(numpy.full(1, 1 << 40, dtype=numpy.uint64),) * 3)
+    mine.close()
+    with pytest.raises(libslime.Invalid, match="closed"):
+        batch.submit()
+
+
 def test_write_imm__tells_the_peer(pair):
     _, _, remote = offered(pair[1], 64)
     mine = pair[0].context.allocate(64).region()
@@ -177,6 +197,26 @@ def test_close__of_memory_with_a_view_is_refused():
     del view
     memory.close()
     assert memory.closed
+
+
+def test_close__after_refused_operations_leaves_nothing(pair):
+    memory, _, remote = offered(pair[1], 64)
+    mine = pair[0].context.allocate(64).region()
+    closed = pair[0].context.allocate(64).region()
+    closed.close()
+    for refused in (
+        lambda: pair[0].read(closed, remote),
+        lambda: pair[0].read(mine, remote, 0, 0, 65),
+        lambda: pair[0].send(closed),
+    ):
+        with pytest.raises(libslime.Invalid):
+            refused()
+    end = pair[0]
+    end.close()
+    for refused in (lambda: end.read(mine, remote), end.imm_recv, lambda: end.send(mine), lambda: libslime.call(end, "m")):
+        with pytest.raises(libslime.SlimeError):
+            refused()
+    end.context.close()
 
 
 def test_lives__leave_no_descriptor_or_thread_behind():

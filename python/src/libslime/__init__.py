@@ -15,14 +15,16 @@ from libslime._core import (
     Unsupported,
     log_level,
 )
-from libslime.agent import Agent, Call, Proxy, RemoteRpcError, RpcError, RpcTimeoutError, call, method
-from libslime.context import READ, WRITE, Context, Endpoint, Memory, MemoryRegion, Op, RemoteRegion
+from libslime.agent import Agent, AsyncProxy, Call, Proxy, RemoteRpcError, RpcError, RpcTimeoutError, call, method
+from libslime.context import READ, WRITE, Batch, Context, Endpoint, Memory, MemoryRegion, Op, RemoteRegion, wait_all
 from libslime.pages import Pages, PagesOwner
 
 __all__ = [
     "READ",
     "WRITE",
     "Agent",
+    "AsyncProxy",
+    "Batch",
     "Busy",
     "Call",
     "Cancelled",
@@ -50,4 +52,5 @@ __all__ = [
     "call",
     "log_level",
     "method",
+    "wait_all",
 ]

@@ -3,17 +3,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import errno
+import inspect
 import json
+import select
+import threading
+import time
 import traceback
+import typing
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from libslime._core import Handle, Invalid, SlimeError, check, error, ffi, lib, milliseconds, wait_sliced
 from libslime.context import READ, WRITE, Context, Endpoint, Memory, MemoryRegion, Pending, RemoteRegion, set_transports
 
 _LEAVE_MS = 6000
+_AT_ONCE = 64  # requests that one turn of an event loop answers
+_T = TypeVar("_T")
+_uncleared = ffi.new_allocator(should_clear_after_alloc=False)
 _STATES = ("starting", "ready", "detached", "refused", "ended")
 
 
@@ -44,48 +53,124 @@ def _failure(status: int, call: Any) -> RpcError:
     return kind(-status, cause.strerror)
 
 
-def method(function: Callable[..., Any] | None = None, *, name: str = "", raw: bool = False) -> Any:
-    """Marks a function or a method of a class as a method of peers' calls. raw: it takes and returns bytes. Else its
-    arguments and its result are JSON; an argument whose annotation is a dataclass is made one."""
+def method(function: Callable[..., Any] | None = None, *, name: str = "", raw: bool = False, in_place: bool = False) -> Any:
+    """Marks a function or a method of a class as a method of peers' calls. Its arguments and its result are JSON; those
+    that are annotated as dataclasses are made such. raw: it takes a memoryview, which is good until it returns, and returns
+    bytes. raw and in_place: it takes a second, writable memoryview, the caller's room, and returns how many bytes of that it
+    wrote. A coroutine function is served by Agent.aserve() alone."""
+    if in_place and not raw:
+        raise Invalid(errno.EINVAL, "in_place is of raw methods")
 
     def mark(f: Callable[..., Any]) -> Callable[..., Any]:
-        f._slime_method = (name or f.__name__, raw)  # type: ignore[attr-defined]
+        f._slime_method = (name or f.__name__, raw, in_place)  # type: ignore[attr-defined]
         return f
 
     return mark(function) if function is not None else mark
 
 
 def _to_json(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_to_json(v) for v in value]
     return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
 
 
-def _typed(function: Callable[..., Any]) -> Callable[[memoryview], bytes]:
-    hints = {k: v for k, v in getattr(function, "__annotations__", {}).items() if isinstance(v, type)}
+def _from_json(hint: Any, value: Any) -> Any:
+    """As the annotation wants it: a dataclass, also in lists, and one that may be None."""
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint) and isinstance(value, dict):
+        hints = _hints(hint)
+        return hint(**{k: _from_json(hints.get(k), v) for k, v in value.items()})
+    parts = typing.get_args(hint)
+    if typing.get_origin(hint) is list and isinstance(value, list):
+        return [_from_json(parts[0], v) for v in value]
+    if type(None) in parts and value is not None:
+        return _from_json(next(p for p in parts if p is not type(None)), value)
+    return value
 
-    def handle(request: memoryview) -> bytes:
+
+def _hints(annotated: Any) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(annotated)
+    except (NameError, TypeError):  # of types that are not known where it was written
+        return {}
+
+
+def _typed(function: Callable[..., Any]) -> tuple[Callable[[memoryview], Any], Callable[[Any], bytes]]:
+    """What makes a call of it from the request, and the reply from its result."""
+    hints = _hints(function)
+
+    def begin(request: memoryview) -> Any:
         given = json.loads(bytes(request) or b"{}")
-        arguments = {
-            k: hints[k](**v) if dataclasses.is_dataclass(hints.get(k)) and isinstance(v, dict) else v
-            for k, v in given.items()
-        }
-        return json.dumps(_to_json(function(**arguments))).encode()
+        return function(**{k: _from_json(hints.get(k), v) for k, v in given.items()})
 
-    return handle
+    return begin, lambda result: json.dumps(_to_json(result)).encode()
+
+
+class _Method:
+    """What answers requests for one method."""
+
+    def __init__(self, function: Callable[..., Any], raw: bool, in_place: bool) -> None:
+        self.is_async = inspect.iscoroutinefunction(function)
+        self._in_place = in_place
+        self._begin, self._reply = (function, None) if raw else _typed(function)
+
+    def answer(self, req: Any) -> None:
+        with _Request(req) as request:
+            if self._in_place:
+                self._commit(req, request)
+            else:
+                self._send(req, self._begin(request))
+
+    async def answer_later(self, req: Any) -> None:
+        with _Request(req) as request:
+            self._send(req, await self._begin(request))
+
+    def _send(self, req: Any, result: Any) -> None:
+        reply = self._reply(result) if self._reply is not None else result
+        data = ffi.from_buffer("char[]", reply)
+        lib.slime_rpc_reply(req, data, len(data))
+
+    def _commit(self, req: Any, request: memoryview) -> None:
+        room = lib.slime_rpc_request_reply_cap(req)
+        buffer = lib.slime_rpc_reply_buffer(req, room)
+        if buffer == ffi.NULL:
+            raise error(-errno.ENOBUFS, "the caller gave up, or memory is short")
+        with memoryview(ffi.buffer(buffer, room)).cast("B") as view:
+            n = self._begin(request, view)
+        lib.slime_rpc_reply_commit(req, n)
+
+
+class _Request:
+    """Its bytes, until it is answered; a failure answers it."""
+
+    def __init__(self, req: Any) -> None:
+        self._req = req
+        self._view = memoryview(ffi.buffer(lib.slime_rpc_request_data(req), lib.slime_rpc_request_len(req))).cast("B")
+
+    def __enter__(self) -> memoryview:
+        return self._view
+
+    def __exit__(self, kind: Any, failure: Any, trace: Any) -> bool:
+        try:
+            self._view.release()
+        except BufferError:  # something was made of it that outlives the call
+            pass
+        if failure is None:
+            return False
+        _answer_error(self._req, f"{kind.__name__}: {failure}")
+        return isinstance(failure, Exception)
+
+
+def _answer_error(req: Any, text: str) -> None:
+    lib.slime_rpc_reply_error(req, 1, text.encode()[: lib.SLIME_RPC_MESSAGE_MAX])
 
 
 @ffi.def_extern()  # type: ignore[untyped-decorator, unused-ignore]
 def py_handle(arg: Any, req: Any) -> None:
     """On a worker of the library."""
-    handler = ffi.from_handle(arg)
     try:
-        data = ffi.buffer(lib.slime_rpc_request_data(req), lib.slime_rpc_request_len(req))
-        reply = handler(memoryview(data))
-        lib.slime_rpc_reply(req, ffi.from_buffer(reply), len(reply))
-    except BaseException as failure:  # the caller must have an answer
-        if not isinstance(failure, Exception):
-            traceback.print_exc()
-        text = f"{type(failure).__name__}: {failure}"
-        lib.slime_rpc_reply_error(req, 1, text.encode()[: lib.SLIME_RPC_MESSAGE_MAX])
+        ffi.from_handle(arg).answer(req)
+    except BaseException:
+        traceback.print_exc()
 
 
 @ffi.def_extern()  # type: ignore[untyped-decorator, unused-ignore]
@@ -103,6 +188,9 @@ class Agent(Handle):
             kv = agent.region("node-b", "kv")
             mine = agent.context.allocate(kv.size).region()
             link.read(mine, kv).wait()
+
+    Methods are answered by threads of the library, so many as workers says; with workers=0 by who calls serve_once(),
+    serve_forever() or aserve(), and there is no such thread.
     """
 
     state_text = ""
@@ -125,7 +213,7 @@ class Agent(Handle):
         import weakref
 
         attr = ffi.new("struct slime_agent_attr *")
-        lib.py_agent_attr(attr)
+        lib.slime_agent_attr_init(attr)
         keep: list[Any] = []
 
         def text(value: str) -> Any:
@@ -157,6 +245,9 @@ class Agent(Handle):
         super().__init__(out[0])
         self.name, self.scope = name, scope
         self._handlers: list[Any] = []
+        self._is_queued = workers == 0
+        self._taking = threading.Lock()
+        self._is_leaving = False
         self.context = Context._borrow(lib.slime_agent_context(out[0]), self)
         for service in services:
             check(lib.slime_agent_service_add(self.pointer, service.encode()), service)
@@ -169,26 +260,113 @@ class Agent(Handle):
             if child is not self.context:
                 child.close()
         lib.slime_agent_stop(self._pointer, _LEAVE_MS)
-        self.context.close()
+        with self._taking:
+            self._is_leaving = True
+            while (req := self._take()) is not None:
+                _answer_error(req, "the agent leaves")
+            self.context.close()
 
     def _destroy(self, pointer: Any) -> None:
         check(lib.slime_agent_destroy(pointer))
 
-    def serve(self, function: Callable[..., Any], *, name: str = "", raw: bool | None = None) -> None:
+    def serve(self, function: Any, *, name: str = "", raw: bool | None = None, in_place: bool | None = None) -> None:
         """Offer a function to peers' calls, or each method of an object that is marked with @method; before start()."""
         marked = [getattr(function, n) for n in dir(function) if hasattr(getattr(function, n, None), "_slime_method")]
         if not callable(function) or (marked and not hasattr(function, "_slime_method")):
             for one in marked:
                 self.serve(one)
             return
-        own_name, own_raw = getattr(function, "_slime_method", (getattr(function, "__name__", ""), False))
-        handler = function if (own_raw if raw is None else raw) else _typed(function)
+        said = getattr(function, "_slime_method", (getattr(function, "__name__", ""), False, False))
+        handler = _Method(function, said[1] if raw is None else raw, said[2] if in_place is None else in_place)
+        if handler.is_async and not self._is_queued:
+            raise Invalid(errno.EINVAL, f"{name or said[0]} is a coroutine function: make the agent with workers=0")
         handle = ffi.new_handle(handler)
         self._handlers.append((handle, handler))
         attr = ffi.new("struct slime_rpc_method_attr *")
-        lib.py_method_attr(attr)
-        attr.fn, attr.arg = lib.py_handle, handle
-        check(lib.slime_agent_method_add(self.pointer, (name or own_name).encode(), attr), name or own_name)
+        lib.slime_rpc_method_attr_init(attr)
+        attr.arg = handle
+        if self._is_queued:
+            attr.flags = lib.SLIME_RPC_QUEUED
+        else:
+            attr.fn = lib.py_handle
+        check(lib.slime_agent_method_add(self.pointer, (name or said[0]).encode(), attr), name or said[0])
+
+    def serve_once(self, timeout: float | None = None) -> bool:
+        """Answer the next request of a peer; False: none came in that time."""
+        req = self.next_request(timeout)
+        if req is None:
+            return False
+        handler = ffi.from_handle(lib.slime_rpc_request_arg(req))
+        if handler.is_async:
+            asyncio.run(handler.answer_later(req))
+        else:
+            handler.answer(req)
+        return True
+
+    def serve_forever(self) -> None:
+        """Answer requests of peers until the thread is interrupted."""
+        while self.serve_once():
+            pass
+
+    async def aserve(self) -> None:
+        """Answer requests of peers until the task is cancelled. Coroutine functions run beside each other."""
+        self._must_be_queued()
+        loop = asyncio.get_running_loop()
+        tasks: set[asyncio.Task[None]] = set()
+
+        def answer_some() -> None:
+            # More of them leave the descriptor readable.
+            for _ in range(_AT_ONCE):
+                req = self._next_request()
+                if req is None:
+                    return
+                handler = ffi.from_handle(lib.slime_rpc_request_arg(req))
+                if handler.is_async:
+                    task = loop.create_task(handler.answer_later(req))
+                    tasks.add(task)
+                    task.add_done_callback(tasks.discard)
+                else:
+                    handler.answer(req)
+
+        descriptor = lib.slime_context_fd(self.context.pointer)
+        loop.add_reader(descriptor, answer_some)
+        try:
+            answer_some()
+            await loop.create_future()
+        finally:
+            loop.remove_reader(descriptor)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _must_be_queued(self) -> None:
+        if not self._is_queued:
+            raise Invalid(errno.EINVAL, "threads of the library answer requests: make the agent with workers=0")
+
+    def next_request(self, timeout: float | None = None) -> Any:
+        """The next request as the C library has it, to be answered by its functions; None: none came in that time."""
+        self._must_be_queued()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        descriptor = lib.slime_context_fd(self.context.pointer)
+        while (req := self._next_request()) is None:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            if not select.select([descriptor], [], [], left)[0]:
+                return None
+        return req
+
+    def _next_request(self) -> Any:
+        # Another thread may close the agent.
+        with self._taking:
+            if self._is_leaving:
+                raise Invalid(errno.EINVAL, "Agent is closed")
+            return self._take()
+
+    def _take(self) -> Any:
+        event = ffi.new("struct slime_event *")
+        while lib.slime_context_next(self.context.pointer, event):
+            if event.kind == lib.SLIME_EVENT_REQUEST:
+                return event.request
+        return None
 
     def start(self, timeout: float | None = 30.0) -> Agent:
         """Register, and wait until that is done. Raises Timeout with what is in the way."""
@@ -295,9 +473,19 @@ class Agent(Handle):
 
     # ---- calls ----
 
-    def proxy(self, peer: str, service: type | None = None, *, timeout: float | None = 30.0) -> Proxy:
-        """Methods of a peer as methods here: agent.proxy("node-b").add(a=1, b=2)."""
+    @overload
+    def proxy(self, peer: str, service: type[_T], *, timeout: float | None = 30.0) -> _T: ...
+
+    @overload
+    def proxy(self, peer: str, service: None = None, *, timeout: float | None = 30.0) -> Proxy: ...
+
+    def proxy(self, peer: str, service: type | None = None, *, timeout: float | None = 30.0) -> Any:
+        """Methods of a peer as methods here: agent.proxy("node-b", Service).add(1, b=2)."""
         return Proxy(self, peer, service, timeout)
+
+    def async_proxy(self, peer: str, service: type | None = None, *, timeout: float | None = 30.0) -> Proxy:
+        """The same, with coroutine functions: await agent.async_proxy("node-b", Service).add(1, b=2)."""
+        return AsyncProxy(self, peer, service, timeout)
 
 
 class Proxy:
@@ -348,20 +536,51 @@ class Proxy:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_"):
             raise AttributeError(name)
-        wire, raw = name, False
-        if self._service is not None:
-            declared = getattr(self._service, name, None)
-            if declared is None:
-                raise AttributeError(f"{self._service.__name__} has no method {name}")
-            wire, raw = getattr(declared, "_slime_method", (name, False))
-        if raw:
-            return lambda request=b"", **options: self.call(wire, request, **options)
+        declared = getattr(self._service, name, None)
+        if self._service is not None and declared is None:
+            raise AttributeError(f"{self._service.__name__} has no method {name}")
+        wire, raw = getattr(declared, "_slime_method", (name, False))[:2]
+        return self._raw(wire) if raw else self._typed(wire, declared)
 
-        def typed(**arguments: Any) -> Any:
-            request = json.dumps({k: _to_json(v) for k, v in arguments.items()}).encode()
-            return json.loads(self.call(wire, request))
+    def _raw(self, wire: str) -> Callable[..., Any]:
+        return lambda request=b"", **options: self.call(wire, request, **options)
 
-        return typed
+    def _typed(self, wire: str, declared: Any) -> Callable[..., Any]:
+        pack, unpack = _packing(wire, declared)
+        return lambda *positional, **named: unpack(self.call(wire, pack(positional, named)))
+
+
+class AsyncProxy(Proxy):
+    """Its methods are coroutine functions."""
+
+    def _raw(self, wire: str) -> Callable[..., Any]:
+        return lambda request=b"", **options: self.acall(wire, request, **options)
+
+    def _typed(self, wire: str, declared: Any) -> Callable[..., Any]:
+        pack, unpack = _packing(wire, declared)
+
+        async def call(*positional: Any, **named: Any) -> Any:
+            return unpack(await self.acall(wire, pack(positional, named)))
+
+        return call
+
+
+def _packing(wire: str, declared: Any) -> tuple[Callable[[Any, Any], bytes], Callable[[bytes], Any]]:
+    """The request from arguments as of the declared method, and its result from the reply."""
+    signature = inspect.signature(declared) if declared is not None else None
+    result = _hints(declared).get("return") if declared is not None else None
+
+    def pack(positional: Any, named: Any) -> bytes:
+        if signature is not None:
+            bound = signature.bind(None, *positional, **named).arguments  # None stands for self
+            given = dict(list(bound.items())[1:])
+        elif positional:
+            raise TypeError(f"{wire}() takes arguments by name where the service is not declared")
+        else:
+            given = named
+        return json.dumps({k: _to_json(v) for k, v in given.items()}).encode()
+
+    return pack, lambda reply: _from_json(result, json.loads(reply))
 
 
 class Call(Pending):
@@ -378,10 +597,9 @@ class Call(Pending):
         check(lib.py_call_create(endpoint.context.pointer, self._ended, out))
         self._pointer = out[0]
         data = ffi.from_buffer("char[]", request)
-        self._reply = bytearray(reply_size)
-        room = ffi.from_buffer("char[]", self._reply)
+        self._reply = room = _uncleared("char[]", reply_size)
         args = ffi.new("struct slime_call_args *")
-        lib.py_call_args(args)
+        lib.slime_call_args_init(args)
         args.method = lib.slime_rpc_method_id(name.encode())
         args.request, args.request_len = data, len(data)
         args.reply, args.reply_cap = room, reply_size
@@ -392,6 +610,7 @@ class Call(Pending):
             failure = _failure(ret, None)
             self.release()
             raise failure
+        self._is_begun = True
         self.context._keep(self)
 
     def cancel(self) -> None:
@@ -410,7 +629,7 @@ class Call(Pending):
         status = int(lib.slime_call_status(pointer))
         if status:
             raise _failure(status, pointer)
-        return bytes(memoryview(self._reply)[: lib.slime_call_reply_len(pointer)])
+        return bytes(ffi.buffer(self._reply, lib.slime_call_reply_len(pointer)))
 
 
 def call(endpoint: Endpoint, name: str, request: Any = b"", *, reply_size: int = 1 << 20, timeout: float | None = 30.0) -> Call:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import itertools
+import time
 import weakref
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Self
@@ -37,7 +38,7 @@ class Context(Handle):
 
     def __init__(self, *, polling: str = "adaptive", **settings: Any) -> None:
         attr = ffi.new("struct slime_context_attr *")
-        lib.py_context_attr(attr)
+        lib.slime_context_attr_init(attr)
         attr.polling = _POLLING[polling]
         keep = fill_attr(attr, settings)
         out = ffi.new("struct slime_context **")
@@ -179,7 +180,7 @@ class Memory(Handle):
 
     def __init__(self, context: Context, size: int, *, huge_pages: str = "auto", numa_node: int = -1) -> None:
         attr = ffi.new("struct slime_mem_attr *")
-        lib.py_mem_attr(attr)
+        lib.slime_mem_attr_init(attr)
         attr.huge = {"auto": 0, "off": 1, "2MiB": 2, "1GiB": 3}[huge_pages]
         attr.numa_node = numa_node
         out = ffi.new("struct slime_mem **")
@@ -242,6 +243,12 @@ class Pending:
         if self._ended == ffi.NULL:
             raise error(-errno.ENOMEM)
         self._pointer: Any = None
+        self._is_begun = False
+
+    def __del__(self) -> None:
+        # One that was never begun is nobody's: its arguments were refused.
+        if getattr(self, "_pointer", None) is not None and not self._is_begun:
+            self.release()
 
     # What the kinds have of their own.
     _test: Any
@@ -256,6 +263,7 @@ class Pending:
             failure = error(ret, what)
             self.release()
             raise failure
+        self._is_begun = True
         self.context._keep(self)
         return self
 
@@ -308,6 +316,24 @@ class Pending:
         return (yield from self.future)
 
 
+def wait_all(pending: Sequence[Pending], timeout: float | None = None) -> list[Any]:
+    """The results of all, in their order. Raises Timeout when one has not ended in that time, else the first failure, once
+    all have ended."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+    failure: OSError | None = None
+    results = []
+    for one in pending:
+        try:
+            results.append(one.wait(None if deadline is None else max(0.0, deadline - time.monotonic())))
+        except OSError as e:
+            if one._pointer is not None:  # it goes on
+                raise
+            failure = failure or e
+    if failure is not None:
+        raise failure
+    return results
+
+
 class Op(Pending):
     """A transfer, a message or a connect: its result is the number of bytes that were moved."""
 
@@ -338,7 +364,7 @@ class Endpoint(Handle):
     @classmethod
     def _create(cls, context: Context, transports: Sequence[str], name: str) -> Endpoint:
         attr = ffi.new("struct slime_endpoint_attr *")
-        lib.py_endpoint_attr(attr)
+        lib.slime_endpoint_attr_init(attr)
         set_transports(attr.transports, transports)
         text = ffi.new("char[]", name.encode())
         if name:
@@ -397,12 +423,7 @@ class Endpoint(Handle):
         return op._begun(lib.slime_imm_recv(self.pointer, op._pointer), "imm_recv")
 
     def _batch(self, function: Any, local: MemoryRegion, remote: RemoteRegion, arrays: tuple[Any, Any, Any]) -> Op:
-        pointers = [ffi.from_buffer("uint64_t[]", check_offsets(a)) for a in arrays]
-        n = len(pointers[0])
-        if len(pointers[1]) != n or len(pointers[2]) != n:
-            raise Invalid(errno.EINVAL, "arrays of different lengths")
-        x = ffi.new("struct slime_xfer[]", n)
-        lib.py_fill_xfers(x, n, local.pointer, remote.value, *pointers)
+        x, n = fill_xfers(local, remote, arrays)
         op = Op(self.context, (x, local, remote, self))
         return op._begun(function(self.pointer, x, n, 0, op._pointer), "batch")
 
@@ -412,6 +433,13 @@ class Endpoint(Handle):
 
     def write_batch(self, local: MemoryRegion, remote: RemoteRegion, local_offsets: Any, remote_offsets: Any, lengths: Any) -> Op:
         return self._batch(lib.slime_write, local, remote, (local_offsets, remote_offsets, lengths))
+
+    def prepare_read(self, local: MemoryRegion, remote: RemoteRegion, local_offsets: Any, remote_offsets: Any, lengths: Any) -> Batch:
+        """A read_batch() that is checked once and submitted many times."""
+        return Batch(self, lib.SLIME_BATCH_READ, local, remote, (local_offsets, remote_offsets, lengths))
+
+    def prepare_write(self, local: MemoryRegion, remote: RemoteRegion, local_offsets: Any, remote_offsets: Any, lengths: Any) -> Batch:
+        return Batch(self, lib.SLIME_BATCH_WRITE, local, remote, (local_offsets, remote_offsets, lengths))
 
     # ---- messages ----
 
@@ -427,10 +455,44 @@ class Endpoint(Handle):
         return op._begun(lib.slime_recv(self.pointer, region.pointer, offset, n, tag, mask, op._pointer), "recv")
 
     @property
+    def connected(self) -> bool:
+        info = ffi.new("struct slime_endpoint_info *")
+        lib.slime_endpoint_info(self.pointer, info)
+        return bool(info.state == lib.SLIME_ENDPOINT_CONNECTED)
+
+    @property
     def transport(self) -> str:
         info = ffi.new("struct slime_endpoint_info *")
         lib.slime_endpoint_info(self.pointer, info)
         return str(ffi.string(lib.slime_transport_name(info.transport)).decode())
+
+
+class Batch(Handle):
+    """Pieces that were checked once: submit() them as often as wanted. It goes with its local region at the latest."""
+
+    def __init__(self, endpoint: Endpoint, kind: int, local: MemoryRegion, remote: RemoteRegion, arrays: tuple[Any, Any, Any]) -> None:
+        x, n = fill_xfers(local, remote, arrays)
+        out = ffi.new("struct slime_batch **")
+        check(lib.slime_batch_create(endpoint.pointer, kind, x, n, out), "batch")
+        super().__init__(out[0], local)
+        self.endpoint = endpoint
+
+    def _destroy(self, pointer: Any) -> None:
+        check(lib.slime_batch_destroy(pointer), "a batch that is under way")
+
+    def submit(self) -> Op:
+        op = Op(self.endpoint.context, self)
+        return op._begun(lib.slime_batch_submit(self.endpoint.pointer, self.pointer, 0, op._pointer), "batch")
+
+
+def fill_xfers(local: MemoryRegion, remote: RemoteRegion, arrays: tuple[Any, Any, Any]) -> tuple[Any, int]:
+    pointers = [ffi.from_buffer("uint64_t[]", check_offsets(a)) for a in arrays]
+    n = len(pointers[0])
+    if len(pointers[1]) != n or len(pointers[2]) != n:
+        raise Invalid(errno.EINVAL, "arrays of different lengths")
+    x = ffi.new("struct slime_xfer[]", n)
+    lib.py_fill_xfers(x, n, local.pointer, remote.value, *pointers)
+    return x, n
 
 
 def check_offsets(array: Any) -> memoryview:

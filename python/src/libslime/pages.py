@@ -19,7 +19,7 @@ class PagesOwner(Handle):
 
     def __init__(self, agent: Agent, size: int, *, tenant: str = "default", page_sizes: Sequence[int] = ()) -> None:
         attr = ffi.new("struct slime_pages_owner_attr *")
-        lib.py_pages_owner_attr(attr)
+        lib.slime_pages_owner_attr_init(attr)
         one = ffi.new("struct slime_pages_tenant *")
         name = ffi.new("char[]", tenant.encode())
         one.name, one.size = name, size
@@ -54,7 +54,7 @@ class Pages(Handle):
         timeout: float | None = 15.0,
     ) -> None:
         attr = ffi.new("struct slime_pages_attr *")
-        lib.py_pages_attr(attr)
+        lib.slime_pages_attr_init(attr)
         name = ffi.new("char[]", tenant.encode())
         attr.tenant, attr.verify, attr.replicas = name, _VERIFY[verify], replicas
         attr.dir_cache_ttl_ms = milliseconds(dir_cache_ttl)
@@ -99,7 +99,13 @@ class Pages(Handle):
 
     def put(self, keys: Sequence[bytes | str], region: MemoryRegion, slots: Sequence[tuple[int, int]], *, replace: bool = False) -> list[bool]:
         """Store pages; the region grants READ. False: the key is there already, or there is no room."""
-        return [s == 0 for s in self._run(lib.slime_pages_put, keys, region, slots, int(replace))]
+        return [s == 0 for s in self.put_statuses(keys, region, slots, replace=replace)]
+
+    def put_statuses(
+        self, keys: Sequence[bytes | str], region: MemoryRegion, slots: Sequence[tuple[int, int]], *, replace: bool = False
+    ) -> list[int]:
+        """As put(): for each key 0 or a negative errno, -EEXIST of one that is there already."""
+        return self._run(lib.slime_pages_put, keys, region, slots, int(replace))
 
     def exists(self, keys: Sequence[bytes | str]) -> list[bool]:
         return [s == 0 for s in self._run(lib.slime_pages_exists, keys, None, None)]
@@ -111,3 +117,13 @@ class Pages(Handle):
 
     def delete(self, keys: Sequence[bytes | str]) -> list[bool]:
         return [s == 0 for s in self._run(lib.slime_pages_delete, keys, None, None)]
+
+    def clear(self) -> None:
+        """Delete every page of the tenant, at every owner."""
+        out = ffi.new("struct slime_pages_request **")
+        check(lib.slime_pages_request_create(self.pointer, ffi.NULL, out))
+        try:
+            check(lib.slime_pages_clear(out[0]))
+            wait_sliced(lib.slime_pages_wait, out[0], None)
+        finally:
+            lib.slime_pages_request_destroy(out[0])

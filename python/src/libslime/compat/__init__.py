@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The habits of other libraries over ours."""
