@@ -16,9 +16,9 @@
 
 #define LOST_NS (30 * SL_NS_PER_S)
 /*
- * Looks at the memory between two at the link, and those between two at the clock. The memory
- * tells; the link is looked at in case it ended, and that, like the clock of some guests, is a
- * system call, which holds the answer up.
+ * How often the memory is polled between two checks of the link, and between two reads of the
+ * clock. The answer appears in the memory. The link is checked in case it ended; that check, and on
+ * some guests the clock, is a system call, which delays the answer.
  */
 #define LOOKS		4096
 #define LOOKS_PER_CLOCK (64 * LOOKS)

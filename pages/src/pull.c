@@ -13,8 +13,8 @@
 /* The link of a writer comes up at our end, too: a moment later. */
 #define LINK_MS	     5000
 #define LINK_LOOK_MS 5
-/* Endpoints are got from the agent's loop, which takes the turns of two threads: those of writers
- * are kept for a while. One that broke goes at the next look. */
+/* Getting an endpoint from the agent's loop takes two switches of threads, so endpoints of writers
+ * are kept for a while. A broken one is dropped at the next check. */
 #define KEEP_MS	     10000
 #define KEEP_LOOK_MS 100
 #define NAME_MAX_LEN (SLIME_AGENT_NAME_MAX + 1)
@@ -114,7 +114,8 @@ static struct writer *take_writer(struct pulls *pulls, const char *name, const c
 	return found;
 }
 
-/* For one pull of it. There is a place: there are as many as pulls, and unused ones give theirs. */
+/* For one pull of it. There is always a place: as many as pulls, and unused writers are replaced.
+ */
 static struct writer *keep_writer(struct pulls *pulls, const struct pull *p,
 				  struct slime_endpoint *ep)
 {

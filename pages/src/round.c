@@ -21,7 +21,7 @@ static uint16_t owner_locked(struct slime_pages_request *req, const struct item_
 	return members_owner_locked(members, state->id.low, req->rank);
 }
 
-/* Whose turn each item is; those that have none are done. */
+/* Chooses the owner of each item's next attempt; an item without one is done. */
 static void choose_owners(struct slime_pages_request *req)
 {
 	bool reads = req->kind == REQUEST_GET || req->kind == REQUEST_EXISTS;

@@ -44,10 +44,10 @@ static void caller_entered(struct slime_context *ctx)
 }
 
 /*
- * A caller leaves. What was finished by a submit meanwhile, and by nobody seen, is delivered first,
- * in one pass: callbacks may submit for ever. The rest is the thread's, which in WATCH comes by
- * itself, so nothing is armed. Without one somebody may sleep on the descriptor that we disarmed,
- * and has to come and arm it again.
+ * A caller leaves. First it delivers completions that a submit produced and no pass has seen: in
+ * one pass only, because callbacks may submit without end. The context's thread does the rest; in
+ * WATCH it comes by itself, so nothing is armed. In a manual context it wakes the program that may
+ * sleep on the descriptor that we disarmed, so that this arms it again.
  */
 static void caller_leaves(struct slime_context *ctx)
 {
@@ -97,9 +97,9 @@ void sl_progress_leave(struct slime_context *ctx)
 /* ---- callers ---- */
 
 /*
- * Another thread has the token of a manual context, looks after everything, and tells us when it
- * leaves: until then the descriptor does not tell of what that one is about to find. False: we have
- * the token after all.
+ * Another thread holds the token of a manual context, polls everything, and wakes us when it
+ * leaves. Until then the descriptor is not readable for events that this thread will handle. False:
+ * we have the token after all.
  */
 static bool park(struct slime_context *ctx)
 {

@@ -40,10 +40,9 @@
 #define NEXT_UNMET_MAX 64
 
 /*
- * Whoever waits much longer than he spins takes a CPU that another may need for what is waited for,
- * and sleeps in the end: he spins for half as long the next time, and soon not at all. So long that
- * it was no matter of a little more patience, nor of a wake-up at both ends: two that answer each
- * other do not both fall asleep for ever.
+ * A thread whose waits are much longer than its spin takes a CPU that the other side may need, and
+ * sleeps in the end: the next spin is halved, down to none. This counts only waits of more than 8
+ * times the longest spin, so that neither a slow answer nor a wake-up at both ends stops the spin.
  */
 #define WAITS_IN_VAIN  8  /* times the longest spin */
 #define PATIENCE_PARTS 16 /* a spin that many times shorter than the longest is none */
@@ -90,9 +89,9 @@ void sl_spin_woke(struct sl_progress *p)
 }
 
 /*
- * Until what is expected is there, or it is time for a pass that looks at everything. Returns how
- * often it looked. A pass that asked a device was a pause itself: one more comes on top of each
- * answer, and where CPUs are emulated it leaves the emulation's loop.
+ * Polls until the expected event is there, or it is time for a pass that polls everything. Returns
+ * how often it polled. There is no pause after a pass that polled a device: that pass took time
+ * already, and a pause would delay each answer; an emulated CPU leaves its loop for a pause.
  */
 static unsigned await_next(struct sl_progress *p)
 {

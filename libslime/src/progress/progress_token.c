@@ -22,8 +22,9 @@ SL_PER_THREAD struct slime_context *sl_in_pass;
 
 /* ---- handing over ---- */
 
-/* The thread, or in a manual context whoever sleeps on its descriptor: he stays parked until he
- * comes, as the next holder may take the wake-up for his own, and tells again when he leaves. */
+/* Wakes the context's thread, or in a manual context the sleeper on its descriptor. It stays PARKED
+ * until it runs: the next holder may consume this wake-up, and then wakes it again when it leaves.
+ */
 static void wake_parked(struct sl_progress *p)
 {
 	struct slime_context *ctx = SL_CONTAINER_OF(p, struct slime_context, progress);

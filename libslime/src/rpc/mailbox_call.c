@@ -104,9 +104,9 @@ static inline struct sl_msg request_msg(const struct slime_call *call, uint64_t 
 }
 
 /*
- * Whether the call gave up already; inside the gate. Who cancels says so first; then the mailbox
- * passes the gate and looks at the slots. So either we see it, or the look comes after what we show
- * before we leave the gate.
+ * Whether the call gave up already; inside the gate. A canceller sets the flag first; then the
+ * mailbox passes the gate and scans the slots. So either we see the flag, or the scan sees what we
+ * publish before we leave the gate.
  */
 static inline bool has_given_up(const struct slime_call *call)
 {
@@ -183,8 +183,8 @@ static inline uint64_t send(struct sl_mailbox *mb, struct sl_conn *conn, struct 
 	return id;
 }
 
-/* By one that was taken outside the gate: when this has left, the call may have ended, and the slot
- * be another's, whose request left later. */
+/* For a slot that was taken outside the gate: once the request has left, the call may have ended,
+ * and the slot may belong to another call, whose request left later. */
 static void send_and_note(struct sl_mailbox *mb, struct sl_conn *conn, struct slime_call *call,
 			  unsigned n)
 {
@@ -266,9 +266,9 @@ static inline bool goes_along_with_others(const struct slime_call *call)
 	return call->plain_room && call->args.request_len <= SL_SHORT_LEN && !has_given_up(call);
 }
 
-/* The call's slot and its message, of which nothing is told yet. The call may end from the moment
- * its bytes were read: a peer that answers what it was not asked yet ends it, too. Nothing is said
- * of other calls: a peer that waited for those would wait for the next that leave together. */
+/* Fills the call's slot and its message, and announces neither. The call may end from the moment
+ * its bytes were read: a peer may answer before it was asked. The hint that other calls follow is
+ * not set: the peer would wait for calls that leave only with the next batch. */
 static inline void fill_post(struct sl_mailbox *mb, struct slime_call *call, unsigned n,
 			     struct sl_post *post)
 {

@@ -139,8 +139,8 @@ static bool lies_well(const struct sl_mailbox *mb, const void *ptr, const struct
 }
 
 /*
- * Whether there is room for both chunks of a call that needs two. Asked before it has one: who
- * waits for memory is told when a chunk is given back, and would be so by the first of his own.
+ * Whether there is room for both chunks of a call that needs two. Checked before it takes one: when
+ * it returned its own first chunk, that would wake it for nothing.
  */
 static bool has_room(struct sl_mailbox *mb, const struct slime_call *call)
 {

@@ -164,7 +164,7 @@ static void end_resync(struct session *s, uint64_t epoch)
 /* Ends the session where the store's answer means that. Whether it is over. */
 static bool end_if_over(struct session *s, int result, uint64_t epoch)
 {
-	/* What replaced it in another epoch may be that Redis lost the session's opening. */
+	/* In another epoch "replaced" may only mean that Redis lost the record of the session. */
 	if ((result == STORE_OK || result == STORE_REPLACED) && epoch != s->epoch)
 		end_resync(s, epoch);
 	else if (result == STORE_LEASE_GONE)
@@ -236,8 +236,9 @@ static void on_looked(void *arg, int result, const struct store_page *page)
 	free_if_done(s);
 }
 
-/* An agent that beats hears by that of the end of its session. Of one that beats no more the lease
- * ends, which is an event, unless a newer session or beats without one renew it. */
+/* An agent that sends heartbeats learns from the answer that its session ended. When an agent stops
+ * sending, its lease ends, which is an event, unless a newer session or plain heartbeats renew it.
+ */
 static void look_for_end(struct session *s)
 {
 	if (s->looking || s->beating || lease_left_ms(s) > 0)

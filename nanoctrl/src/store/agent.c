@@ -209,8 +209,8 @@ void store_beat(struct store *store, const char *scope, const struct store_lease
 	event_active(store->turn, EV_TIMEOUT, 0);
 }
 
-/* Who could not beat is not given up for that. A moment in which there is too much to do is one in
- * which they beat again, and somebody could make many of those. */
+/* No lease ends because its heartbeats could not be stored. A short overload does not count: agents
+ * send again soon, and a client could cause overloads to keep leases from ending. */
 static void note_refused_beats(struct store *store, int result)
 {
 	uint64_t now = sl_clock_ns();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * On the first loop of every replica: the housekeeping of all scopes. A lease ends only when Redis
- * was there, the same one with a steady clock that refused nobody, for a whole TTL, and so were we:
- * until then agents could not have beaten, however healthy they are.
+ * On the first loop of every replica: the sweep of all scopes. A lease ends only if for one whole
+ * TTL the same Redis was reachable with a steady clock, it accepted all heartbeats, and this
+ * process was running. Otherwise healthy agents might have had no way to send a heartbeat.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -192,7 +192,7 @@ static void retry_after(struct ctrl *ctrl, long ms)
 
 	ctrl->state = CTRL_RETRYING;
 	if (evtimer_add(ctrl->retry, &tv))
-		sl_error("ctrl", "no memory for a timer: not registered any more");
+		sl_error("ctrl", "no memory for a timer: the agent does not try to register again");
 }
 
 /* The first attempt that fails has a line of the log, and what is wrong for long one now and then.

@@ -395,9 +395,9 @@ static void log_connected(const struct entry *e)
 	char story[96] = "", tries[32] = "";
 
 	if (o->n_tries)
-		snprintf(tries, sizeof(tries), ", and %" PRIu32 " tries failed", o->n_tries);
+		snprintf(tries, sizeof(tries), " and %" PRIu32 " failed attempts", o->n_tries);
 	if (o->n_reasons)
-		snprintf(story, sizeof(story), ": it was not for %.1f s%s",
+		snprintf(story, sizeof(story), " after %.1f s%s",
 			 (double)(sl_clock_ns() - e->since_ns) / SL_NS_PER_S, tries);
 	sl_info("agent", "link %s/%s is connected over %s%s", e->peer->name, e->profile,
 		slime_transport_name(e->connection->transport), story);

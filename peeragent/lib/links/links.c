@@ -435,9 +435,9 @@ void links_offer_gone(struct links *set, const char *from, const char *profile, 
 
 	if (!e || e->forgotten || number < e->seen)
 		return;
-	/* A peer that registers again posts the same again, under its number. Events that are sent
-	 * again after a loss of the session may tell of a post before that, which is there by now:
-	 * it is told of once more. */
+	/* A peer that registers again posts the same again, under the same number. After a
+	 * reconnect old events may arrive again: one step back in `seen` lets the repeated post be
+	 * taken once more. */
 	e->seen = number ? number - 1 : 0;
 	entry_happen(e, LINK_GOT_GONE, "the peer does not want it");
 }

@@ -49,9 +49,8 @@ bool rdma_conn_is_hopeless(const struct rdma_conn *c)
 }
 
 /*
- * A try meets the peer's when the one hears while the other speaks. With a rest of at most half a
- * try a try of one end lasts longer than any rest of the other, wherever in their passes they are;
- * two that fail in lockstep all the same part, since no two rests are alike.
+ * The attempts of both ends succeed when they overlap. A rest is at most half an attempt, so that
+ * they must overlap. Rests are random, so that two ends do not fail in lockstep.
  */
 static uint64_t rest_ns(struct rdma_conn *c, uint64_t try_ns)
 {
@@ -91,8 +90,9 @@ void rdma_conn_lose_locked(struct rdma_path *p, int cause, const char *why)
 
 /* ---- when it is up ---- */
 
-/* One that is in use, the next of them; or else one that has only its probe to wait for, or for the
- * peer's word that it has risen: the peer may use it already, and its word be lost with p. */
+/* The next path that is in use; else one that only awaits its probe; else one that only awaits the
+ * peer's message that it has risen: the peer may use it already, and its message may be lost with
+ * p. */
 static struct rdma_path *another(struct rdma_path *p)
 {
 	struct rdma_conn *c = p->c;

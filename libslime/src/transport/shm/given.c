@@ -8,8 +8,8 @@
 
 #define WORD_BITS 64
 
-/* A peer that does not answer because it uses one region for long answers for another one within
- * this time. */
+/* A peer that uses one region for long must still answer questions about other regions within this
+ * time. */
 #define ANSWER_NS (500 * SL_NS_PER_MS)
 
 static bool test_bit(const uint64_t *bits, uint32_t id)
@@ -148,8 +148,8 @@ void shm_given_answer(struct shm_conn *c, const struct shm_packet *p)
 	shm_conn_answer(c, &said);
 }
 
-/* Since when its silence counts, of which the longest is timeout_ns. One that stands still has a
- * moment more, once for all that it is told of. */
+/* Returns when the peer's silence began, of which timeout_ns is the limit. A stopped peer gets
+ * ANSWER_NS more, once, for however many regions it was asked about. */
 static uint64_t silent_since(const struct shm_given *g, uint64_t timeout_ns)
 {
 	uint64_t more = g->asked_more_ns ? g->asked_more_ns + ANSWER_NS : 0;

@@ -66,8 +66,8 @@ static int send_question(struct shm_conn *c, struct shm_map *m, const struct sli
 	return 0;
 }
 
-/* Under lock: what comes of asking for another generation than the last one asked for. One that is
- * lower than a real one is gone, but that one may have been made up. */
+/* Under lock: a request for another generation than the last one asked for. A lower one is gone if
+ * the last one was real, but a caller may have invented that number. */
 static int ask_for_other(struct shm_conn *c, struct shm_map *m, const struct slime_remote_mr *r)
 {
 	bool is_newer = r->generation > atomic_load(&m->generation);
@@ -128,7 +128,8 @@ static int ask(struct shm_conn *c, const struct slime_remote_mr *r)
 	ret = ask_for(c, r);
 	pthread_mutex_unlock(&c->lock);
 
-	/* Nothing calls who waits for room in the socket. That the peer hung up is read from it. */
+	/* Nothing wakes a thread that waits for room in the socket, so a full socket ends the link.
+	 * A peer that hung up is noticed when the socket is read. */
 	if (ret == -EAGAIN)
 		shm_conn_end(c, -ECONNRESET, "the peer does not read its socket");
 	if (ret == -ENOBUFS)
@@ -136,7 +137,7 @@ static int ask(struct shm_conn *c, const struct slime_remote_mr *r)
 	return ret && ret != -EAGAIN && ret != -ECONNRESET ? ret : -EINPROGRESS;
 }
 
-/* Progress that found us there does not look again by itself: the last one out calls it. */
+/* A pass that found a user here does not come back by itself: the last user calls it. */
 void shm_map_put(struct shm_conn *c, struct shm_map *m)
 {
 	atomic_fetch_sub(&m->n_users, 1);
@@ -190,7 +191,7 @@ bool shm_map_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r)
 		return false;
 	generation = atomic_load_explicit(&m->generation, memory_order_relaxed);
 	state = atomic_load_explicit(&m->state, memory_order_relaxed);
-	/* Of one that was never had nothing is known. */
+	/* Of a region that was never mapped we cannot say that it is stale. */
 	return (generation > r->generation && state == SHM_MAP_READY) ||
 	       (generation >= r->generation && state >= SHM_MAP_STALE);
 }
