@@ -437,6 +437,8 @@ int slime_pages_owner_destroy(struct slime_pages_owner *o)
 	if (!o)
 		return 0;
 	slime_pages_owner_stop(o);
+	if (o->pulls)
+		pulls_end(o->pulls);
 	while (o->n_tenants && !ret) {
 		ret = tenant_fini(&o->tenants[o->n_tenants - 1]);
 		if (!ret)

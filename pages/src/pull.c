@@ -69,8 +69,7 @@ struct pulls {
 	pthread_cond_t changed;
 	pthread_t thread;
 	bool thread_runs;
-	bool stopping; /* no more are accepted */
-	bool ended;    /* and none is left */
+	bool stopping; /* no pull begins any more */
 	unsigned n_busy;
 	struct sl_list free;
 	struct sl_list unlinked; /* no endpoint leads to their writers yet */
@@ -476,16 +475,28 @@ void pulls_begin(struct pulls *pulls, struct tenant *t, struct slime_rpc_request
 
 /* ---- the thread that finds links ---- */
 
+static bool is_stopping(struct pulls *pulls)
+{
+	bool stopping;
+
+	pthread_mutex_lock(&pulls->lock);
+	stopping = pulls->stopping;
+	pthread_mutex_unlock(&pulls->lock);
+	return stopping;
+}
+
 /* false: its link is not up yet. */
 static bool link_one(struct pull *p)
 {
 	struct pulls *pulls = p->pulls;
 	struct slime_endpoint *ep;
-	bool stopping;
 	int ret = 0;
 
-	p->writer = take_writer(pulls, p->name, p->profile);
-	if (!p->writer) {
+	if (is_stopping(pulls))
+		ret = -ESHUTDOWN;
+	else
+		p->writer = take_writer(pulls, p->name, p->profile);
+	if (!ret && !p->writer) {
 		ret = slime_agent_endpoint_get(pulls->agent, p->name, p->profile, 0, &ep);
 		if (!ret)
 			p->writer = keep_writer(pulls, p, ep);
@@ -495,10 +506,7 @@ static bool link_one(struct pull *p)
 		pull_pages(p);
 		return true;
 	}
-	pthread_mutex_lock(&pulls->lock);
-	stopping = pulls->stopping;
-	pthread_mutex_unlock(&pulls->lock);
-	if ((ret == -ETIMEDOUT || ret == -ENOENT) && sl_clock_ns() < p->until_ns && !stopping)
+	if ((ret == -ETIMEDOUT || ret == -ENOENT) && sl_clock_ns() < p->until_ns)
 		return false;
 	refuse(p->req, ret, "cannot read the pages from the writer");
 	clean(p);
@@ -540,21 +548,46 @@ static void wait_for_change(struct pulls *pulls)
 		pthread_cond_wait(&pulls->changed, &pulls->lock);
 }
 
+/* Closing their endpoints ends the reads: those of a link whose writer stands still, too. */
+static void close_endpoints(struct pulls *pulls)
+{
+	for (int i = 0; i < PULLS_MAX; i++)
+		if (pulls->writers[i].n_pulls)
+			slime_endpoint_close(pulls->writers[i].ep);
+}
+
+static void end_pulls(struct pulls *pulls)
+{
+	pthread_mutex_lock(&pulls->lock);
+	while (pulls->n_busy) {
+		struct timespec soon;
+
+		close_endpoints(pulls);
+		pthread_mutex_unlock(&pulls->lock);
+		link_all(pulls); /* refuses them */
+		pthread_mutex_lock(&pulls->lock);
+		clock_gettime(CLOCK_MONOTONIC, &soon);
+		soon.tv_sec++;
+		if (pulls->n_busy)
+			pthread_cond_timedwait(&pulls->changed, &pulls->lock, &soon);
+	}
+	pthread_mutex_unlock(&pulls->lock);
+	drop_writers(pulls, true);
+}
+
 static void *find_links(void *arg)
 {
 	struct pulls *pulls = arg;
-	bool ended = false;
 
-	while (!ended) {
+	while (!is_stopping(pulls)) {
 		link_all(pulls);
 		drop_writers(pulls, false);
 		pthread_mutex_lock(&pulls->lock);
-		ended = pulls->ended;
-		if (!ended)
+		if (!pulls->stopping)
 			wait_for_change(pulls);
 		pthread_mutex_unlock(&pulls->lock);
 	}
-	drop_writers(pulls, true);
+	end_pulls(pulls);
 	return NULL;
 }
 
@@ -603,29 +636,19 @@ int pulls_create(struct slime_agent *agent, struct pulls **out)
 	return 0;
 }
 
-/* Closing their endpoints ends the reads: those of a link whose writer stands still, too. */
-static void close_endpoints(struct pulls *pulls)
-{
-	for (int i = 0; i < PULLS_MAX; i++)
-		if (pulls->writers[i].n_pulls)
-			slime_endpoint_close(pulls->writers[i].ep);
-}
-
+/* It waits for nothing: the thread needs the agent's loop to put endpoints back, and that may be
+ * the one that stops us. The agent leaves when they are back. */
 void pulls_stop(struct pulls *pulls)
 {
 	pthread_mutex_lock(&pulls->lock);
 	pulls->stopping = true;
-	while (pulls->n_busy) {
-		struct timespec soon;
-
-		close_endpoints(pulls);
-		clock_gettime(CLOCK_MONOTONIC, &soon);
-		soon.tv_sec++;
-		pthread_cond_timedwait(&pulls->changed, &pulls->lock, &soon);
-	}
-	pulls->ended = true;
 	pthread_cond_broadcast(&pulls->changed);
 	pthread_mutex_unlock(&pulls->lock);
+}
+
+void pulls_end(struct pulls *pulls)
+{
+	pulls_stop(pulls);
 	if (pulls->thread_runs)
 		pthread_join(pulls->thread, NULL);
 	pulls->thread_runs = false;
@@ -635,7 +658,7 @@ void pulls_destroy(struct pulls *pulls)
 {
 	if (!pulls)
 		return;
-	pulls_stop(pulls);
+	pulls_end(pulls);
 	for (int i = 0; i < PULLS_MAX; i++)
 		(void)slime_op_destroy(pulls->all[i].op);
 	pthread_cond_destroy(&pulls->changed);

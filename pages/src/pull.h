@@ -21,8 +21,12 @@ int pulls_create(struct slime_agent *agent, struct pulls **out);
 void pulls_begin(struct pulls *pulls, struct tenant *t, struct slime_rpc_request *req,
 		 const struct pages_head *head, struct sl_reader *r);
 
-/* Accept no more, and end those under way: their endpoints are closed, and all are put back. */
+/* Accept no more, and begin to end those under way: their endpoints are closed, and all are put
+ * back. Waits for nothing. */
 void pulls_stop(struct pulls *pulls);
+
+/* Wait until that is done. */
+void pulls_end(struct pulls *pulls);
 void pulls_destroy(struct pulls *pulls);
 
 #endif
