@@ -80,7 +80,7 @@ instructions 309 rdma-pieces 2 counted_steps 15000
 # Besides its start what the two completions of a call come to, the handler and the reply among it. Many calls: how many
 # receives are seen to be flushed at the end differs.
 left_out+=(--toggle-collect=rdma_completed --toggle-collect=fv_post_recv)
-instructions 1611 rdma-call 3000 slime_call_start 1
+instructions 1709 rdma-call 3000 slime_call_start 1
 steps=${steps%-rdma}
 left_out=()
 

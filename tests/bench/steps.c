@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 
 #include <slime/slime.h>
+#include "src/core/op.h"
+#include "src/rpc/rpc_call.h"
 
 #define BLOCK	  4096
 #define N_SCATTER UINT64_C(15000)
@@ -64,6 +66,7 @@ static void must(int ret, const char *what)
 	}
 }
 
+/* An operation is pending until sl_op_is_idle(): slime_op_test() would make a pass of its own. */
 static void step(struct steps *s)
 {
 	slime_context_poll(s->b.ctx);
@@ -75,7 +78,7 @@ static void step(struct steps *s)
 static void end_calls(struct steps *s, int n)
 {
 	for (int i = 0; i < n; i++) {
-		while (!slime_call_test(s->calls[i]))
+		while (!sl_op_is_idle(&s->calls[i]->op))
 			step(s);
 		must(slime_call_status(s->calls[i]), "call");
 	}
@@ -122,7 +125,7 @@ void counted_post(struct steps *s, size_t n)
 static void read_pieces(struct steps *s, size_t n)
 {
 	counted_post(s, n);
-	while (!slime_op_test(s->a.op))
+	while (!sl_op_is_idle(s->a.op))
 		step(s);
 	must(slime_op_status(s->a.op), "read");
 }
@@ -139,7 +142,7 @@ static void read_prepared(struct steps *s, size_t n)
 		must(slime_batch_create(s->a.ep, SLIME_BATCH_READ, s->xfers, n, &s->batch),
 		     "slime_batch_create");
 	counted_submit(s);
-	while (!slime_op_test(s->a.op))
+	while (!sl_op_is_idle(s->a.op))
 		step(s);
 	must(slime_op_status(s->a.op), "read");
 }
@@ -224,7 +227,7 @@ static void connect_ends(struct steps *s)
 {
 	start_connect(&s->a, &s->b);
 	start_connect(&s->b, &s->a);
-	while (!slime_op_test(s->a.op) || !slime_op_test(s->b.op))
+	while (!sl_op_is_idle(s->a.op) || !sl_op_is_idle(s->b.op))
 		step(s);
 	must(slime_op_status(s->a.op), "connect");
 	must(slime_op_status(s->b.op), "connect");
@@ -252,7 +255,7 @@ static void connect_other(struct steps *s, enum slime_transport transport)
 	}
 	start_connect(&from, &to);
 	start_connect(&to, &from);
-	while (!slime_op_test(from.op) || !slime_op_test(to.op)) {
+	while (!sl_op_is_idle(from.op) || !sl_op_is_idle(to.op)) {
 		slime_context_poll(s->others);
 		slime_context_poll(s->b.ctx);
 	}
