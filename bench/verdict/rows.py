@@ -183,7 +183,7 @@ def page_peer_rows(name, reference):
 def nixl_row(name, transports, tls, options, figure, target):
     """Two agents of NIXL's wheel: our back end beside its UCX."""
     ours = f"nixl-agents --backend SLIME {transports} {options}"
-    return Row(name, ours, f"nixl-agents --backend UCX {tls} {options}", figure, target, "cold" if figure is BANDWIDTH else "")
+    return Row(name, ours, f"nixl-agents --backend UCX {tls} {options}", figure, target, "cold" if figure is BANDWIDTH else "warm")
 
 
 CRASH = "--route crash --agents 1100 --kill 1000 --regions 16 --links 8"
