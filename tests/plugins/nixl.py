@@ -98,10 +98,13 @@ def run_peer(pipe, transport, seed, name):
 
 
 class Peer:
+    alive = []
+
     def __init__(self, transport, seed, name="peer"):
         self.pipe, theirs = multiprocessing.Pipe()
         self.process = multiprocessing.Process(target=run_peer, args=(theirs, transport, seed, name), daemon=True)
         self.process.start()
+        Peer.alive.append(self.process.pid)
         theirs.close()
         self.metadata, self.addr = self.hear()
 
@@ -114,8 +117,16 @@ class Peer:
         return self.hear()
 
     def kill(self):
+        Peer.alive.remove(self.process.pid)
         os.kill(self.process.pid, signal.SIGKILL)
         self.process.join()
+
+    def stop(self):
+        """Each of its threads stands still when this returns."""
+        os.kill(self.process.pid, signal.SIGSTOP)
+        tasks = f"/proc/{self.process.pid}/task"
+        until("the peer stops", lambda: all(
+            open(f"{tasks}/{t}/stat").read().rpartition(")")[2].split()[0] in "Tt" for t in os.listdir(tasks)))
 
 
 def places():
@@ -332,7 +343,7 @@ def case_a_stopped_peer(us, memory, peer, transport):
     its = make_transfer(agent, "READ", other.addr, stopped.addr, "stopped")
     move(us, ours)
     move(agent, its)
-    os.kill(stopped.process.pid, signal.SIGSTOP)
+    stopped.stop()
     if transport == "shm":
         move(us, ours)
         move(agent, its)
@@ -432,4 +443,8 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    finally:  # a peer that stands still would hold us up
+        for pid in Peer.alive:
+            os.kill(pid, signal.SIGKILL)

@@ -108,8 +108,7 @@ static void drain(void *arg)
 
 void api_drain(struct api_fixture *f)
 {
-	loop_task_init(&f->drain, drain, f);
-	loop_post(f->loop, &f->drain);
+	loop_call(f->loop, drain, f);
 }
 
 void api_stop(struct api_fixture *f)

@@ -13,7 +13,6 @@ struct api_fixture {
 	struct store_hub *hub;
 	struct route routes[ROUTES_MAX];
 	struct loop *loop;
-	struct loop_task drain;
 	struct server *server;
 	unsigned port;
 	struct api_answer said; /* to the last api_post() */
