@@ -117,3 +117,14 @@ int stream_recv(int fd, struct iovec *iov, size_t n, enum reference_wait wait)
 	}
 	return 0;
 }
+
+int stream_serve(int channel, int (*answer)(void *arg), void *arg)
+{
+	ssize_t n = 0;
+	char go;
+	int ret = 0;
+
+	while (!ret && (n = pair_hear_some(channel, &go, 1)) > 0)
+		ret = answer(arg);
+	return ret ? ret : (int)n;
+}

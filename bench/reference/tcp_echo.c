@@ -32,8 +32,9 @@ static int recv_all(int fd, uint8_t *bytes, uint64_t size, enum reference_wait w
 }
 
 /* Until a message that begins with a zero ends the round. */
-static int echo_until_stop(const struct echo *e)
+static int echo_until_stop(void *arg)
 {
+	const struct echo *e = arg;
 	int ret;
 
 	do {
@@ -44,18 +45,12 @@ static int echo_until_stop(const struct echo *e)
 	return ret;
 }
 
-/* A round begins with a packet: between rounds nobody spins. */
 static int serve(void *arg, int channel)
 {
 	struct echo *e = arg;
-	char go;
-	ssize_t n;
-	int ret = 0;
 
 	close(e->client_fd);
-	while (!ret && (n = pair_hear_some(channel, &go, 1)) > 0)
-		ret = echo_until_stop(e);
-	return ret ? ret : (int)n;
+	return stream_serve(channel, echo_until_stop, e);
 }
 
 static int trip(struct echo *e)

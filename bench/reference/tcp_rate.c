@@ -57,8 +57,9 @@ static void leave_rest(struct rate *r, uint64_t n)
 
 /* ---- the server ---- */
 
-static int answer_until_stop(struct rate *r)
+static int answer_until_stop(void *arg)
 {
+	struct rate *r = arg;
 	bool stop = false;
 	uint64_t n;
 	int ret = 0;
@@ -74,18 +75,12 @@ static int answer_until_stop(struct rate *r)
 	return ret;
 }
 
-/* A round begins with a packet: between rounds nobody spins. */
 static int serve(void *arg, int channel)
 {
 	struct rate *r = arg;
-	char go;
-	ssize_t n;
-	int ret = 0;
 
 	close(r->client_fd);
-	while (!ret && (n = pair_hear_some(channel, &go, 1)) > 0)
-		ret = answer_until_stop(r);
-	return ret ? ret : (int)n;
+	return stream_serve(channel, answer_until_stop, r);
 }
 
 /* ---- the client ---- */

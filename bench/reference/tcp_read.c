@@ -37,8 +37,9 @@ static int answer_batch(struct reader *s)
 	return stream_send(s->server_fd, s->iov, n);
 }
 
-static int answer_until_stop(struct reader *s)
+static int answer_until_stop(void *arg)
 {
+	struct reader *s = arg;
 	int ret;
 
 	do {
@@ -53,22 +54,16 @@ static int answer_until_stop(struct reader *s)
 	return ret;
 }
 
-/* A round begins with a packet: between rounds nobody spins. */
 static int serve(void *arg, int channel)
 {
 	struct reader *s = arg;
-	char go;
-	ssize_t n;
-	int ret = 0;
 
 	close(s->client_fd);
 	s->memory = memory_map(-1, walk_pool_bytes(&s->walk));
 	if (!s->memory)
 		return -ENOMEM;
 	load_pattern_fill(s->memory, walk_pool_bytes(&s->walk), LOAD_PATTERN_SEED, 0);
-	while (!ret && (n = pair_hear_some(channel, &go, 1)) > 0)
-		ret = answer_until_stop(s);
-	return ret ? ret : (int)n;
+	return stream_serve(channel, answer_until_stop, s);
 }
 
 /* ---- the client ---- */
