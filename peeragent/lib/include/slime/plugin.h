@@ -60,7 +60,12 @@ struct slime_plugin {
 	 * work of seconds in init. May be NULL. An error stops the program. */
 	int (*start)(void *state);
 
-	/* End threads, put endpoints back; from here on handlers only refuse. May be NULL. */
+	/*
+	 * Tell threads to end, put endpoints back; from here on handlers only refuse. The agent's
+	 * loop stands still meanwhile and runs again until the agent has left: a thread that may be
+	 * in a call of the agent, as slime_agent_endpoint_put(), is waited for in fini. May be
+	 * NULL.
+	 */
 	void (*stop)(void *state);
 
 	/* Free everything, also regions, ops and calls in the agent's context: no handler runs any
