@@ -360,7 +360,7 @@ static int run_rungs(struct drive *d, struct page_result *out)
 	return wrong ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Who drove, and over what. */
+/* The agent that drove, and its transport. */
 static void note_client(const struct client *c, struct page_result *out)
 {
 	struct slime_agent_link_info *links = calloc(LINKS_MAX, sizeof(*links));

@@ -43,7 +43,7 @@ struct page_rung {
 struct page_result {
 	const struct settings *settings;
 	const char *flags;
-	char agent[SLIME_AGENT_NAME_MAX + 1]; /* who drove; "": several processes */
+	char agent[SLIME_AGENT_NAME_MAX + 1]; /* that drove; "": several processes */
 	uint32_t n_processes;
 	uint32_t transports; /* of links to owners: a bit for each enum slime_transport */
 	uint32_t n_owners;

@@ -61,7 +61,7 @@ static bool is_peak(const struct page_result *r, size_t i)
 	return r->n_rungs > step;
 }
 
-/* What the bytes of a row cannot come faster than; 0: nobody knows. Over rdma the devices move
+/* What the bytes of a row cannot come faster than; 0: unknown. Over rdma the devices move
  * them, else a CPU copies them at least once. */
 static double limit_of(const struct page_result *r, const struct page_rung *row)
 {

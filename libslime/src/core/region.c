@@ -158,7 +158,7 @@ int sl_region_acquire(struct sl_region_table *t, struct sl_region_user user, uin
 	if (id >= t->n)
 		return -ESTALE;
 	r = &t->slots[id];
-	/* First be counted, then look: the one who withdraws does it in the opposite order. */
+	/* Count ourselves first, then check: a withdrawal does both in the opposite order. */
 	atomic_fetch_add(&r->n_users, 1);
 	ret = check_access(r, user, generation, offset, len, access);
 	if (ret) {

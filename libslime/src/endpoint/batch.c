@@ -70,7 +70,7 @@ static int hold(struct slime_batch *b)
 	for (size_t i = 0; i < b->n_mrs; i++) {
 		struct sl_region *r = b->mrs[i]->region;
 
-		/* First be counted, then look: who withdraws it does it the other way round. */
+		/* Count ourselves first, then check: a withdrawal does it the other way round. */
 		atomic_fetch_add(&r->n_ops, 1);
 		if (atomic_load(&r->state) != SL_REGION_LIVE)
 			ret = -EINVAL;

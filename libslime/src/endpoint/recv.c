@@ -85,7 +85,7 @@ static int note_span(struct slime_op *op, const struct span *s)
 	op->priv[NOTE_LEN] = s->len;
 	if (!s->mr)
 		return 0;
-	/* First be counted, then look: who withdraws it does it in the opposite order. */
+	/* Count ourselves first, then check: a withdrawal does both the other way round. */
 	atomic_fetch_add(&s->mr->region->n_ops, 1);
 	if (atomic_load(&s->mr->region->state) == SL_REGION_LIVE)
 		return 0;

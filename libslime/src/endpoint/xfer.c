@@ -164,7 +164,7 @@ static int hold_runs(const struct slime_xfer *xfers, size_t n_runs)
 		if (x->local == last)
 			continue;
 		last = x->local;
-		/* First be counted, then look: who withdraws it does it in the opposite order. */
+		/* Count ourselves first, then check: a withdrawal does both the other way round. */
 		atomic_fetch_add(&last->region->n_ops, 1);
 		held++;
 		if (atomic_load(&last->region->state) != SL_REGION_LIVE) {

@@ -415,7 +415,7 @@ static bool is_live(const struct slime_mr *mr)
 /* The user's regions are in use until the call ends: -EINVAL if one is being destroyed. */
 static int hold_regions(const struct slime_call_args *a)
 {
-	/* First be counted, then look: who withdraws one does it in the opposite order. */
+	/* Count ourselves first, then check: a withdrawal does both the other way round. */
 	if (a->request_mr)
 		atomic_fetch_add(&a->request_mr->region->n_ops, 1);
 	if (a->reply_mr)

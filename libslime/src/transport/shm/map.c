@@ -150,8 +150,8 @@ int shm_map_get(struct shm_conn *c, const struct slime_remote_mr *r, struct shm_
 	struct shm_map *m = map_at(c, r->id);
 
 	if (m) {
-		/* First be counted, then look: who takes the mapping away does it in the opposite
-		 * order. */
+		/* Count ourselves first, then check: taking the mapping away does both the other
+		 * way round. */
 		atomic_fetch_add(&m->n_users, 1);
 		if (atomic_load(&m->state) == SHM_MAP_READY &&
 		    atomic_load(&m->generation) == r->generation) {
