@@ -7,21 +7,21 @@
 #include <unistd.h>
 
 #include "base/utf8.h"
-#include "bench/baseline.h"
-#include "bench/client.h"
-#include "bench/comparison.h"
-#include "bench/ctrl/beside.h"
+#include "bench/rpc/baseline.h"
+#include "bench/agents/client.h"
+#include "bench/rpc/comparison.h"
+#include "bench/ctrl/baseline.h"
 #include "bench/ctrl/ctrl.h"
-#include "bench/jobs.h"
-#include "bench/limits.h"
-#include "bench/lines.h"
-#include "bench/page/crew.h"
-#include "bench/page/discovery.h"
+#include "bench/agents/jobs.h"
+#include "bench/host/roofline.h"
+#include "bench/output/stderr_log.h"
+#include "bench/process/ranks.h"
+#include "bench/agents/discovery.h"
 #include "bench/page/page.h"
 #include "bench/page/plot.h"
-#include "bench/plot.h"
-#include "bench/report.h"
-#include "bench/rnr.h"
+#include "bench/rpc/plot.h"
+#include "bench/agents/report.h"
+#include "bench/rnr/rnr.h"
 #include "bench/settings.h"
 #include "cli/output/output.h"
 #include "cli/options/quantity.h"
@@ -266,11 +266,11 @@ static int measure_control(struct bench *b)
 	return ret ? cli_output_fail(bench_program.name, ret) : status;
 }
 
-static int measure_beside(struct bench *b)
+static int measure_baseline(struct bench *b)
 {
-	struct beside_result result = { .settings = &b->settings, .flags = b->flags };
-	int status = beside_measure(&result);
-	int ret = status ? 0 : beside_report(&result, format_of(&b->options), stdout);
+	struct ctrl_baseline result = { .settings = &b->settings, .flags = b->flags };
+	int status = ctrl_baseline_measure(&result);
+	int ret = status ? 0 : ctrl_baseline_report(&result, format_of(&b->options), stdout);
 
 	return ret ? cli_output_fail(bench_program.name, ret) : status;
 }
@@ -295,8 +295,8 @@ static int serve_pages(const struct settings *settings)
 	return sig && status ? interrupted(sig) : status;
 }
 
-/* As a process of a crew, or alone. */
-static int drive_pages(const struct settings *settings, const struct crew_seat *seat,
+/* As one of several processes, or alone. */
+static int drive_pages(const struct settings *settings, const struct rank *seat,
 		       struct page_result *out)
 {
 	struct client client;
@@ -326,14 +326,15 @@ static int judge_pages(const struct settings *settings, struct page_result *out)
 /* Before there are threads. */
 static int drive_all(const struct settings *settings, struct page_result *out)
 {
-	const struct crew_seat alone = CREW_ALONE;
-	struct page_group groups[PAGE_GROUPS_MAX];
+	const struct rank alone = RANK_ALONE;
+	struct nic_group groups[NIC_GROUPS_MAX];
 	unsigned n = (unsigned)settings->page.processes;
 	char why[256];
 	int n_groups = 0;
 
 	if (settings->page.machine)
-		n_groups = groups_find(settings->between.devices, NULL, groups, why, sizeof(why));
+		n_groups =
+			nic_groups_find(settings->between.devices, NULL, groups, why, sizeof(why));
 	if (n_groups == -ENODEV)
 		fprintf(stderr, "slime-bench: --machine: %s\n", why);
 	else if (n_groups < 0)
@@ -343,7 +344,7 @@ static int drive_all(const struct settings *settings, struct page_result *out)
 	if (!n_groups && n == 1)
 		return drive_pages(settings, &alone, out);
 	out->n_groups = (size_t)n_groups;
-	return crew_run(settings, groups, (size_t)n_groups, n, drive_pages, out);
+	return ranks_run(settings, groups, (size_t)n_groups, n, drive_pages, out);
 }
 
 /* Afterwards: nothing runs beside it. */
@@ -355,9 +356,9 @@ static void note_limits(const struct settings *settings, struct page_result *out
 
 	out->n_cpus = sched_getaffinity(0, sizeof(cpus), &cpus) ? 1 : (uint32_t)CPU_COUNT(&cpus);
 	if (out->transports & rdma)
-		out->line_gb_s = limits_line_gb_s(settings->between.devices);
+		out->line_gb_s = roofline_line_gb_s(settings->between.devices);
 	if (out->transports & ~rdma)
-		out->copy_gb_s = limits_copy_gb_s(p->page_size * (uint64_t)p->batch_size);
+		out->copy_gb_s = roofline_copy_gb_s(p->page_size * (uint64_t)p->batch_size);
 }
 
 /* What was measured is printed even when a later rung fails. */
@@ -427,7 +428,7 @@ static int read_and_measure(struct bench *b, const struct cli_args *args)
 
 	if (b->options.json && b->options.csv)
 		return cli_usage_error(&bench_program, "--json and --csv exclude each other");
-	lines_open();
+	stderr_log_open();
 	ret = cli_config_create(&config);
 	if (ret)
 		return complain("configuration", ret);
@@ -438,7 +439,7 @@ static int read_and_measure(struct bench *b, const struct cli_args *args)
 	else if (!ret)
 		status = is(args, "page")	     ? page(b, args->operands[0])
 			 : !is(args, "ctrl")	     ? measure_all(b)
-			 : b->settings.ctrl.baseline ? measure_beside(b)
+			 : b->settings.ctrl.baseline ? measure_baseline(b)
 						     : measure_control(b);
 	else if (ret != -EINVAL)
 		status = complain("configuration", ret);

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "bench/ctrl/ctrl.h"
-#include "bench/page/discovery.h"
+#include "bench/agents/discovery.h"
 #include "bench/page/page.h"
 #include "bench/routes/routes.h"
 #include "bench/service/job.h"
-#include "bench/sweep.h"
+#include "bench/rpc/sweep.h"
 #include "peeragent/lib/control/ctrl.h"
 #include "peeragent/lib/plan/topology.h"
 

@@ -80,7 +80,7 @@ foreach(folder docs configs libslime/examples peeragent/examples pages/examples)
 endforeach()
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-# The programs of slime-bench rpc --baseline, which finds them from its own place (bench/baseline.c). Those that are
+# The programs of slime-bench rpc --baseline, which finds them from its own place (bench/rpc/baseline.c). Those that are
 # compiled are there where their libraries were.
 set(SLIME_BASELINESDIR ${CMAKE_INSTALL_LIBEXECDIR}/slime/bench/baselines)
 install(PROGRAMS bench/baselines/baseline-ray bench/baselines/baseline-pulsing bench/baselines/setup.sh

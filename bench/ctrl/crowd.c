@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "bench/ctrl/crowd.h"
-#include "bench/name.h"
+#include "bench/agents/agent_name.h"
 #include "cli/process/descriptors.h"
 #include "cli/process/signals.h"
 
@@ -294,9 +294,9 @@ struct agent *crowd_find(struct crowd *c, const char *name)
 
 static int name_crowd(struct crowd *c)
 {
-	char name[BENCH_NAME_MAX];
+	char name[AGENT_NAME_ROOM];
 
-	bench_name(name);
+	agent_name_make(name);
 	snprintf(c->prefix, sizeof(c->prefix), "%s-", name);
 	return write_hex(c->owner_key, 64);
 }

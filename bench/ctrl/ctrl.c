@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/ctrl/belongings.h"
+#include "bench/ctrl/publications.h"
 #include "bench/ctrl/crash.h"
 #include "bench/ctrl/ctrl.h"
-#include "bench/ctrl/hold.h"
+#include "bench/ctrl/sessions.h"
 #include "bench/ctrl/load.h"
 #include "bench/ctrl/mesh.h"
-#include "bench/ctrl/wish.h"
+#include "bench/ctrl/topology.h"
 #include "cli/output/progress.h"
 #include "cli/options/secret.h"
 
@@ -30,7 +30,7 @@ static int publish(struct crowd *c, enum ctrl_op op, const struct ctrl_settings 
 {
 	if (op != CTRL_CRASH)
 		return 0;
-	return belongings_publish(c, (size_t)s->killed, (size_t)s->regions, (size_t)s->links);
+	return publications_make(c, (size_t)s->killed, (size_t)s->regions, (size_t)s->links);
 }
 
 /* Registered, and in session where that is what it takes. What is published before there are
@@ -53,11 +53,11 @@ static int prepare(struct crowd *c, enum ctrl_op op, const struct ctrl_settings 
 /* The mesh that a topology wants: until each agent knows, and until all could connect. */
 static int measure_topology(struct crowd *c, const struct ctrl_settings *s, struct ctrl_row *rows)
 {
-	int ret = wish_run(c, &rows[0]);
+	int ret = mesh_topology_run(c, &rows[0]);
 
 	if (!ret)
 		ret = mesh_run(c, (size_t)s->inflight, 2, &rows[1], &rows[2]);
-	return ret ? ret : wish_drop(c);
+	return ret ? ret : mesh_topology_drop(c);
 }
 
 static int measure_op(struct crowd *c, enum ctrl_op op, const struct ctrl_settings *s,
@@ -69,7 +69,7 @@ static int measure_op(struct crowd *c, enum ctrl_op op, const struct ctrl_settin
 	case CTRL_TOPOLOGY:
 		return measure_topology(c, s, rows);
 	case CTRL_HOLD:
-		return hold_run(c, s->duration_ms, &rows[0]);
+		return sessions_run(c, s->duration_ms, &rows[0]);
 	case CTRL_CRASH:
 		return crash_run(c, (size_t)s->killed, &rows[0]);
 	default:

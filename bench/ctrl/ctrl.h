@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bench/head.h"
+#include "bench/output/document.h"
 #include "bench/load/histogram.h"
 #include "bench/settings.h"
 
@@ -50,7 +50,7 @@ struct ctrl_result {
  */
 int ctrl_measure(const struct settings *settings, struct ctrl_result *out);
 
-/* As head_print(). */
+/* As document_print(). */
 int ctrl_report(const struct ctrl_result *result, enum report_format format, FILE *to);
 
 #endif

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "bench/ctrl/ctrl.h"
-#include "bench/head.h"
+#include "bench/output/document.h"
 
 static double ms(uint64_t ns)
 {
@@ -74,7 +74,7 @@ int ctrl_report(const struct ctrl_result *result, enum report_format format, FIL
 {
 	const struct settings *s = result->settings;
 	char between[512], loop[64] = "closed loop";
-	const struct head_rows rows = {
+	const struct document rows = {
 		.bench = "ctrl",
 		.flags = result->flags,
 		.between = between,
@@ -91,5 +91,5 @@ int ctrl_report(const struct ctrl_result *result, enum report_format format, FIL
 		snprintf(loop, sizeof(loop), "open loop of %" PRId64 "/s", s->ctrl.rate);
 	snprintf(between, sizeof(between), "%" PRId64 " agents and nanoctrl at %.300s, %s",
 		 s->ctrl.agents, s->control.urls[0], loop);
-	return head_print(&rows, format, to);
+	return document_print(&rows, format, to);
 }

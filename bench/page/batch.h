@@ -6,7 +6,7 @@
 #ifndef BENCH_PAGE_BATCH_H
 #define BENCH_PAGE_BATCH_H
 
-#include "bench/client.h"
+#include "bench/agents/client.h"
 
 #define PAGE_KEY_LEN 64
 

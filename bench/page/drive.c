@@ -11,7 +11,7 @@
 #include "bench/load/memory.h"
 #include "bench/load/pattern.h"
 #include "bench/page/batch.h"
-#include "bench/page/crew.h"
+#include "bench/process/ranks.h"
 #include "bench/page/page.h"
 
 #define READY_MS    15000
@@ -29,7 +29,7 @@ const char *const page_verify_names[] = { "always", "sample", "never", NULL };
 struct drive {
 	struct client *c;
 	const struct page_settings *settings;
-	const struct crew_seat *seat;
+	const struct rank *seat;
 	struct slime_pages *pages;
 	uint32_t objects; /* of a page: k and v */
 	_Atomic bool stop;
@@ -230,11 +230,11 @@ void page_rung_add(struct page_rung *to, const struct page_rung *from)
 	load_histogram_merge(&to->latency, &from->latency);
 }
 
-/* Together with the other processes of a crew. */
+/* Together with the other processes. */
 static int measure(struct drive *d, struct page_rung *out)
 {
 	uint64_t begin, cpu;
-	int ret = crew_meet(d->seat);
+	int ret = rank_barrier(d->seat);
 
 	if (ret)
 		return ret;
@@ -374,7 +374,7 @@ static void note_client(const struct client *c, struct page_result *out)
 	free(links);
 }
 
-int page_drive(struct client *c, const struct crew_seat *seat, struct page_result *out)
+int page_drive(struct client *c, const struct rank *seat, struct page_result *out)
 {
 	struct drive d = { .c = c, .settings = &c->settings->page, .seat = seat };
 	struct slime_pages_counters counters;

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "bench/child.h"
+#include "bench/process/child.h"
 #include "bench/load/memory.h"
 #include "bench/load/pattern.h"
 #include "bench/page/batch.h"

@@ -8,15 +8,15 @@
 
 #include <stdio.h>
 
-#include "bench/client.h"
-#include "bench/head.h"
+#include "bench/agents/client.h"
+#include "bench/output/document.h"
 #include "bench/load/histogram.h"
-#include "bench/page/groups.h"
+#include "bench/host/nic_groups.h"
 #include <slime/pages.h>
 
 #define PAGE_THREADS_MAX 256
 #define PAGE_RUNGS_MAX	 16
-#define PAGE_ROWS_MAX	 (PAGE_RUNGS_MAX * (PAGE_GROUPS_MAX + 1))
+#define PAGE_ROWS_MAX	 (PAGE_RUNGS_MAX * (NIC_GROUPS_MAX + 1))
 #define PAGE_NOTE_MAX	 96
 
 extern const char *const page_op_names[];
@@ -61,11 +61,11 @@ struct page_result {
 /* Adds batches, figures and latencies, not times and threads. */
 void page_rung_add(struct page_rung *to, const struct page_rung *from);
 
-struct crew_seat;
+struct rank;
 
 /* They say on standard error what is wrong, and return the exit status. */
 int page_serve(struct client *c);
-int page_drive(struct client *c, const struct crew_seat *seat, struct page_result *out);
+int page_drive(struct client *c, const struct rank *seat, struct page_result *out);
 int page_judge(struct client *c, struct page_result *out);
 
 /* Before the agent starts: makes an owner of it. 0, a negative errno. */

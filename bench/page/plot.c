@@ -8,7 +8,7 @@
 #include <string.h>
 #include <jansson.h>
 
-#include "bench/plot.h"
+#include "bench/rpc/plot.h"
 
 #define FILES_MAX  32
 #define TITLE_MAX  192

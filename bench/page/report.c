@@ -208,15 +208,15 @@ int page_report(const struct page_result *r, enum report_format format, FILE *to
 			 "; %" PRIu64 " owners ended, %" PRIu64 " pages rewritten, %" PRIu64
 			 " deleted, %" PRIu64 " had changed on arrival",
 			 r->killed, r->rewritten, r->deleted, r->rejected);
-	return head_print(&(struct head_rows){ .bench = "page",
-					       .flags = r->flags,
-					       .between = between,
-					       .result = r,
-					       .n = r->n_rungs,
-					       .columns = columns,
-					       .n_columns = sizeof(columns) / sizeof(columns[0]),
-					       .cells = cells,
-					       .json = row,
-					       .add_run = add_run },
-			  format, to);
+	return document_print(&(struct document){ .bench = "page",
+						  .flags = r->flags,
+						  .between = between,
+						  .result = r,
+						  .n = r->n_rungs,
+						  .columns = columns,
+						  .n_columns = sizeof(columns) / sizeof(columns[0]),
+						  .cells = cells,
+						  .json = row,
+						  .add_run = add_run },
+			      format, to);
 }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "bench/child.h"
+#include "bench/process/child.h"
 
 #define LONG_MS 60000
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "bench/results.h"
+#include "bench/rpc/results.h"
 
 #define HEADING "size,avg_us,p50_us,p99_us,bw_gb_s\n"
 #define NOBODY	65534 /* a user without rights over the files of others */
