@@ -69,8 +69,8 @@ local micros = clock[1] .. string.format('%06d', clock[2])
 -- What stands before all keys: nothing, or in a cluster the tag that keeps them in one slot; and the scope.
 local function place() return string.match(P, '^(.*){(.*)}:nanoctrl:$') end
 
--- The reaper visits this scope: before long, and by this time.
-local function visit_by(ms)
+-- The reaper sweeps this scope: before long, and by this time.
+local function sweep_by(ms)
 	local root, scope = place()
 	write('ZADD', root .. 'nanoctrl:ends', 'LT', text(ms), scope)
 	write('SADD', root .. 'nanoctrl:scopes', scope)
@@ -78,7 +78,7 @@ end
 
 local function lease_ends(name, ms)
 	write('ZADD', DUE, text(ms), name)
-	visit_by(ms)
+	sweep_by(ms)
 end
 
 -- Epochs, generations and ids of events, as they are stored; false: others damaged it.
@@ -198,7 +198,7 @@ local function note_left(name)
 end
 
 -- The end of a generation: whatever it owned is not visible any more. What it posted to others, and what was
--- posted to it, is taken back in portions (reap.lua); nobody sees it meanwhile, since its generation is over.
+-- posted to it, is taken back in batches (reap.lua); nobody sees it meanwhile, since its generation is over.
 local function finish(name, generation)
 	redis.call('UNLINK', agent_key(name), owned_key('region', generation), owned_key('link', generation),
 		order_key('region', generation), order_key('link', generation), order_key('offer', generation))

@@ -1,6 +1,6 @@
 -- Objects without their blobs, of one agent or of a page of agents.
 -- ARGV: keep, kind, agent ('' for a page), after, limit, the most bytes, whether with the labels of the page's agents ('1': so), and to
--- go on with an agent that had more than a portion: its generation, and the place ('' and '' from the first).
+-- go on with an agent that had more than a batch: its generation, and the place ('' and '' from the first).
 -- Answers as store_read_page() has it, with the owners behind the rows, and {agent, generation, place} where there is more of the last
 -- one: who asks for that has to take some twice that Redis comes to twice.
 local cursor = last_event()

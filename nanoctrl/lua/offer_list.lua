@@ -1,10 +1,10 @@
--- A portion of what is there for an agent. ARGV: keep, name, lease, secret hash, the place to go on from ('' from the first).
+-- A batch of what is there for an agent. ARGV: keep, name, lease, secret hash, the place to go on from ('' from the first).
 -- Answers {OK, epoch, cursor, {row, ...}, the place to go on from ('' at the end)}; who asks has to take some twice that Redis comes to
 -- twice.
 local cursor = last_event()
 local word, generation = holder(ARGV[2], ARGV[3], ARGV[4])
 if word ~= OK then return { word } end
-local LOOKED, READ = 1024, 1048576 -- descriptors, and bytes of them, that end a portion
+local LOOKED, READ = 1024, 1048576 -- descriptors, and bytes of them, that end a batch
 local STEP = 16 -- descriptors, about, which are in memory
 local inbox, place, rows, looked, bytes = owned_key('inbox', generation), ARGV[5], {}, 0, 0
 

@@ -1,12 +1,12 @@
--- The housekeeping of a scope, in portions. ARGV: keep, the time we expect it to be ('0': no lease may end), age of events
--- kept, portion, what a lease of ours lasts, since when (ms) agents can beat, and where to look for leases that end late, from 1
+-- The housekeeping of a scope, in batches. ARGV: keep, the time we expect it to be ('0': no lease may end), age of events
+-- kept, batch, what a lease of ours lasts, since when (ms) agents can beat, and from which on to search for leases that end late, from 1
 -- ('0': nowhere). A clock that strays ends no lease. Answers {OK, leases ended, more to do at once, leases held, skipped, where
--- to look on for late ones (0: that was all), {some of those that ended}}.
-local portion, ours, steady, look = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+-- to search on for late ones (0: that was all), {some of those that ended}}.
+local batch, ours, steady, late_from = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local ended, more, some = 0, 0, {}
 
 if ARGV[2] ~= '0' and math.abs(now - tonumber(ARGV[2])) <= 1000 then
-	local due = read('ZRANGEBYSCORE', DUE, '-inf', text(now), 'LIMIT', 0, portion) or {}
+	local due = read('ZRANGEBYSCORE', DUE, '-inf', text(now), 'LIMIT', 0, batch) or {}
 	if #due > 0 then gate() end
 	for _, name in ipairs(due) do
 		local h = agent(name, 'incarnation', 'ttl', 'session', 'opened')
@@ -25,7 +25,7 @@ if ARGV[2] ~= '0' and math.abs(now - tonumber(ARGV[2])) <= 1000 then
 			finish(name, h and h[1] or '0')
 		end
 	end
-	if #due == portion then more = 1 end
+	if #due == batch then more = 1 end
 end
 
 -- What an ended generation had posted to others...
@@ -85,9 +85,9 @@ if old then
 end
 
 -- Where no lease could end, the clock may be another one than before, and one that was ahead gave out leases that end late by as
--- much. Behind all that frees memory: where there is none, this is for a later visit.
-if look > 0 then
-	local late = read('ZRANGEBYSCORE', DUE, '(' .. text(now + ours), '+inf', 'WITHSCORES', 'LIMIT', look - 1, portion) or {}
+-- much. Behind all that frees memory: where there is none, this is for a later sweep.
+if late_from > 0 then
+	local late = read('ZRANGEBYSCORE', DUE, '(' .. text(now + ours), '+inf', 'WITHSCORES', 'LIMIT', late_from - 1, batch) or {}
 	local stay, cut = 0, nil
 	for i = 1, #late, 2 do
 		local h = agent(late[i], 'ttl')
@@ -96,10 +96,10 @@ if look > 0 then
 		if type(cut) == 'table' then break end
 		if lasts > ours then stay = stay + 1 end
 	end
-	look = #late == 2 * portion and type(cut) ~= 'table' and look + stay or 0
+	late_from = #late == 2 * batch and type(cut) ~= 'table' and late_from + stay or 0
 end
 
--- When it is to be visited next. A lease that may not end now is due all the same.
+-- When it is to be swept next. A lease that may not end now is due all the same.
 local root, scope = place()
 local first = read('ZRANGEBYSCORE', DUE, '-inf', '+inf', 'WITHSCORES', 'LIMIT', 0, 1) or {}
 if first[2] then
@@ -113,4 +113,4 @@ if redis.call('EXISTS', NAMES, DUE, DEAD, P .. 'topologies') == 0 and number(rea
 	redis.call('UNLINK', EPOCH, SEQ, EVENT_SEQ, EVENTS, DUE, NAMES, DEAD)
 	write('SREM', root .. 'nanoctrl:scopes', scope)
 end
-return { OK, ended, more, number(read('ZCARD', DUE)), skipped, look, some }
+return { OK, ended, more, number(read('ZCARD', DUE)), skipped, late_from, some }

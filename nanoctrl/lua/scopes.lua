@@ -1,4 +1,4 @@
--- A portion of the scopes that hold anything. KEYS[1] is what stands before all keys. ARGV: keep, where to go on ('0': from the first), how
+-- A batch of the scopes that hold anything. KEYS[1] is what stands before all keys. ARGV: keep, where to go on ('0': from the first), how
 -- many about. Answers {OK, where to go on ('0': that was all), {scope, agents, topologies, ...}}; a scope may come twice.
 local step = read('SSCAN', P .. 'nanoctrl:scopes', ARGV[2], 'COUNT', ARGV[3])
 if not step then return { OK, '0', {} } end

@@ -8,7 +8,7 @@
 void busy_poll_init(struct busy_poll *p, uint64_t limit_ns, uint64_t now)
 {
 	*p = (struct busy_poll){
-		.limit_ns = limit_ns, .looked = now, .found = now, .period_ns = PERIOD_MAX_NS
+		.limit_ns = limit_ns, .polled = now, .found = now, .period_ns = PERIOD_MAX_NS
 	};
 }
 
@@ -24,9 +24,9 @@ static void rest(struct busy_poll *p, uint64_t now)
 
 bool busy_poll_again(struct busy_poll *p, uint64_t now, bool found)
 {
-	uint64_t since_look = now - p->looked, since_find = now - p->found;
+	uint64_t since_poll = now - p->polled, since_find = now - p->found;
 
-	p->looked = now;
+	p->polled = now;
 	if (found) {
 		uint64_t period = since_find < PERIOD_MAX_NS ? since_find : PERIOD_MAX_NS;
 
@@ -34,8 +34,8 @@ bool busy_poll_again(struct busy_poll *p, uint64_t now, bool found)
 		p->found = now;
 		since_find = 0;
 	} else if (p->on) {
-		p->vain_ns += since_look;
-		if (since_look >= BUSY_POLL_TAKEN_NS)
+		p->vain_ns += since_poll;
+		if (since_poll >= BUSY_POLL_TAKEN_NS)
 			rest(p, now);
 	}
 	p->on = p->period_ns < BUSY_POLL_OFTEN_NS && since_find < p->limit_ns &&

@@ -23,14 +23,14 @@
 #define BUSY_POLL_REST_MAX_NS (16 * SL_NS_PER_S)
 
 struct busy_poll {
-	uint64_t limit_ns;   /* looks on no longer than this after its last find */
-	uint64_t looked;     /* when it looked last; these are sl_clock_ns() */
+	uint64_t limit_ns;   /* polls no longer than this after its last find */
+	uint64_t polled;     /* when it polled last; these are sl_clock_ns() */
 	uint64_t found;	     /* when it found something last */
 	uint64_t rest_ns;    /* how long it rested last */
 	uint64_t rest_until; /* sleeps until then */
 	uint64_t period_ns;  /* mean time from one find to the next */
 	bool on;	     /* what it was told last */
-	uint64_t vain_ns;    /* between looks that found nothing, in all */
+	uint64_t vain_ns;    /* between polls that found nothing, in all */
 };
 
 void busy_poll_init(struct busy_poll *p, uint64_t limit_ns, uint64_t now);

@@ -16,8 +16,8 @@
 #include "peeragent/src/page.h"
 #include "peeragent/src/service.h"
 
-#define MAX_VISITORS 64
-#define VISIT_MS     10000
+#define MAX_CLIENTS 64
+#define TIMEOUT_MS  10000
 /* Of so many links there are series of their own; the agent's totals are of all. */
 #define MAX_LINKS 256
 
@@ -270,8 +270,8 @@ static int listen_at(struct metrics *m, struct event_base *base, const char *lis
 {
 	struct page_attr attr = { .path = "/metrics",
 				  .type = "text/plain; version=0.0.4",
-				  .max_visitors = MAX_VISITORS,
-				  .visit_ms = VISIT_MS,
+				  .max_clients = MAX_CLIENTS,
+				  .timeout_ms = TIMEOUT_MS,
 				  .render = render,
 				  .arg = m };
 	char host[64];

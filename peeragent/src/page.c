@@ -28,12 +28,12 @@ struct page {
 	struct page_attr attr;
 	struct evconnlistener *listener;
 	struct event *again; /* when it listens again */
-	struct sl_list visitors;
-	unsigned n_visitors;
+	struct sl_list clients;
+	unsigned n_clients;
 	char address[80];
 };
 
-struct visitor {
+struct client {
 	struct sl_list link;
 	struct page *page;
 	struct bufferevent *bev;
@@ -43,28 +43,28 @@ struct visitor {
 	bool eof; /* it sends no more */
 };
 
-/* ---- a visit ---- */
+/* ---- a client ---- */
 
-static void leave(struct visitor *v)
+static void leave(struct client *c)
 {
-	struct page *page = v->page;
+	struct page *page = c->page;
 
-	sl_list_remove(&v->link);
-	page->n_visitors--;
-	event_free(v->end);
-	bufferevent_free(v->bev);
-	http_parser_fini(&v->parser);
-	free(v);
+	sl_list_remove(&c->link);
+	page->n_clients--;
+	event_free(c->end);
+	bufferevent_free(c->bev);
+	http_parser_fini(&c->parser);
+	free(c);
 	if (!evtimer_pending(page->again, NULL))
 		evconnlistener_enable(page->listener);
 }
 
-static void answer(struct visitor *v, const char *status, const char *type, struct evbuffer *body)
+static void answer(struct client *c, const char *status, const char *type, struct evbuffer *body)
 {
-	struct evbuffer *out = bufferevent_get_output(v->bev);
+	struct evbuffer *out = bufferevent_get_output(c->bev);
 	char date[sizeof("Thu, 01 Jan 1970 00:00:00 GMT")];
 
-	v->answered = true;
+	c->answered = true;
 	evutil_date_rfc1123(date, sizeof(date), NULL);
 	evbuffer_add_printf(out,
 			    "HTTP/1.1 %s\r\nDate: %s\r\nContent-Type: %s\r\n"
@@ -73,43 +73,43 @@ static void answer(struct visitor *v, const char *status, const char *type, stru
 	evbuffer_add_buffer(out, body);
 }
 
-static void refuse(struct visitor *v, const char *status)
+static void refuse(struct client *c, const char *status)
 {
 	struct evbuffer *body = evbuffer_new();
 
 	if (!body) {
-		leave(v);
+		leave(c);
 		return;
 	}
 	evbuffer_add_printf(body, "%s\n", status);
-	answer(v, status, "text/plain", body);
+	answer(c, status, "text/plain", body);
 	evbuffer_free(body);
 }
 
-static void show(struct visitor *v)
+static void show(struct client *c)
 {
-	const struct page_attr *attr = &v->page->attr;
+	const struct page_attr *attr = &c->page->attr;
 	struct evbuffer *body = evbuffer_new();
 
 	if (!body) {
-		leave(v);
+		leave(c);
 		return;
 	}
 	attr->render(attr->arg, body);
-	answer(v, "200 OK", attr->type, body);
+	answer(c, "200 OK", attr->type, body);
 	evbuffer_free(body);
 }
 
-static void reply(struct visitor *v)
+static void reply(struct client *c)
 {
-	const struct http_message *m = &v->parser.msg;
+	const struct http_message *m = &c->parser.msg;
 
-	if (strcmp(m->path, v->page->attr.path) != 0)
-		refuse(v, "404 Not Found");
+	if (strcmp(m->path, c->page->attr.path) != 0)
+		refuse(c, "404 Not Found");
 	else if (m->method != HTTP_GET)
-		refuse(v, "405 Method Not Allowed");
+		refuse(c, "405 Method Not Allowed");
 	else
-		show(v);
+		show(c);
 }
 
 static const char *refusal(const struct http_refusal *why)
@@ -134,7 +134,7 @@ static const char *refusal(const struct http_refusal *why)
 	}
 }
 
-static void read_request(struct visitor *v, struct evbuffer *in)
+static void read_request(struct client *c, struct evbuffer *in)
 {
 	enum http_parse got = HTTP_MORE;
 
@@ -143,47 +143,47 @@ static void read_request(struct visitor *v, struct evbuffer *in)
 		size_t used;
 
 		evbuffer_peek(in, -1, NULL, &piece, 1);
-		got = http_parser_feed(&v->parser, piece.iov_base, piece.iov_len, &used);
+		got = http_parser_feed(&c->parser, piece.iov_base, piece.iov_len, &used);
 		evbuffer_drain(in, used);
 	}
 	if (got == HTTP_DONE)
-		reply(v);
+		reply(c);
 	else if (got == HTTP_REFUSED)
-		refuse(v, refusal(v->parser.refusal));
+		refuse(c, refusal(c->parser.refusal));
 }
 
 static void on_read(struct bufferevent *bev, void *arg)
 {
 	struct evbuffer *in = bufferevent_get_input(bev);
-	struct visitor *v = arg;
+	struct client *c = arg;
 
-	if (v->answered)
+	if (c->answered)
 		evbuffer_drain(in, evbuffer_get_length(in));
 	else
-		read_request(v, in);
+		read_request(c, in);
 }
 
 /* What it still sends is read until it has the answer: closed with that unread, it would lose it.
  */
 static void on_written(struct bufferevent *bev, void *arg)
 {
-	struct visitor *v = arg;
+	struct client *c = arg;
 
-	if (!v->answered)
+	if (!c->answered)
 		return;
-	if (v->eof)
-		leave(v);
+	if (c->eof)
+		leave(c);
 	else
 		shutdown(bufferevent_getfd(bev), SHUT_WR);
 }
 
 static void on_event(struct bufferevent *bev, short what, void *arg)
 {
-	struct visitor *v = arg;
+	struct client *c = arg;
 
-	v->eof = what & BEV_EVENT_EOF;
-	if (!v->eof || !evbuffer_get_length(bufferevent_get_output(bev)))
-		leave(v);
+	c->eof = what & BEV_EVENT_EOF;
+	if (!c->eof || !evbuffer_get_length(bufferevent_get_output(bev)))
+		leave(c);
 }
 
 static void on_end(evutil_socket_t fd, short what, void *arg)
@@ -194,32 +194,32 @@ static void on_end(evutil_socket_t fd, short what, void *arg)
 }
 
 /* Takes fd only when it returns true. */
-static bool begin_visit(struct page *page, evutil_socket_t fd)
+static bool accept_client(struct page *page, evutil_socket_t fd)
 {
 	const struct http_limits limits = { .head_bytes = 8192, .target_bytes = 4096 };
 	struct event_base *base = evconnlistener_get_base(page->listener);
-	const struct timeval visit = { .tv_sec = page->attr.visit_ms / 1000,
-				       .tv_usec = page->attr.visit_ms % 1000 * 1000 };
-	struct visitor *v = calloc(1, sizeof(*v));
+	const struct timeval timeout = { .tv_sec = page->attr.timeout_ms / 1000,
+					 .tv_usec = page->attr.timeout_ms % 1000 * 1000 };
+	struct client *c = calloc(1, sizeof(*c));
 
-	if (!v)
+	if (!c)
 		return false;
-	http_parser_init(&v->parser, &limits);
-	v->page = page;
-	v->end = evtimer_new(base, on_end, v);
-	v->bev = v->end && !evtimer_add(v->end, &visit)
+	http_parser_init(&c->parser, &limits);
+	c->page = page;
+	c->end = evtimer_new(base, on_end, c);
+	c->bev = c->end && !evtimer_add(c->end, &timeout)
 			 ? bufferevent_socket_new(base, fd, BEV_OPT_CLOSE_ON_FREE)
 			 : NULL;
-	if (!v->bev) {
-		if (v->end)
-			event_free(v->end);
-		free(v);
+	if (!c->bev) {
+		if (c->end)
+			event_free(c->end);
+		free(c);
 		return false;
 	}
-	sl_list_append(&page->visitors, &v->link);
-	page->n_visitors++;
-	bufferevent_setcb(v->bev, on_read, on_written, on_event, v);
-	bufferevent_enable(v->bev, EV_READ | EV_WRITE);
+	sl_list_append(&page->clients, &c->link);
+	page->n_clients++;
+	bufferevent_setcb(c->bev, on_read, on_written, on_event, c);
+	bufferevent_enable(c->bev, EV_READ | EV_WRITE);
 	return true;
 }
 
@@ -232,9 +232,9 @@ static void on_accepted(struct evconnlistener *listener, evutil_socket_t fd, str
 
 	(void)from;
 	(void)from_len;
-	if (!begin_visit(page, fd))
+	if (!accept_client(page, fd))
 		close(fd);
-	if (page->n_visitors >= page->attr.max_visitors)
+	if (page->n_clients >= page->attr.max_clients)
 		evconnlistener_disable(listener);
 }
 
@@ -314,7 +314,7 @@ int page_create(struct event_base *base, const struct page_attr *attr, struct pa
 	if (!page)
 		return -ENOMEM;
 	page->attr = *attr;
-	sl_list_init(&page->visitors);
+	sl_list_init(&page->clients);
 	page->again = evtimer_new(base, on_again, page);
 	if (page->again)
 		ret = listen_at(page, base);
@@ -331,8 +331,8 @@ void page_destroy(struct page *page)
 
 	if (!page)
 		return;
-	sl_list_for_each_safe (e, next, &page->visitors)
-		leave(SL_CONTAINER_OF(e, struct visitor, link));
+	sl_list_for_each_safe (e, next, &page->clients)
+		leave(SL_CONTAINER_OF(e, struct client, link));
 	if (page->listener)
 		evconnlistener_free(page->listener);
 	if (page->again)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One page over HTTP, for few visitors: each asks once, is answered, and leaves. Who is one too
- * many waits in the kernel's queue until one leaves, which they all do in a bounded time.
+ * One page over HTTP for a few clients. Each sends one request, gets its answer and is
+ * disconnected. Further clients wait in the kernel's queue until one leaves; each leaves within
+ * timeout_ms.
  */
 #ifndef PEERAGENT_PAGE_H
 #define PEERAGENT_PAGE_H
@@ -12,17 +13,17 @@ struct event_base;
 struct evbuffer;
 struct page;
 
-/* Adds the page as it is now. */
+/* Appends the current content of the page to out. */
 typedef void page_fn(void *arg, struct evbuffer *out);
 
 /* Texts are the caller's, and live as long as the page. */
 struct page_attr {
-	const char *host;      /* a numeric address; of the call alone */
-	uint16_t port;	       /* 0 takes a free one */
-	const char *path;      /* of GET; every other one is 404 */
-	const char *type;      /* of its content */
-	unsigned max_visitors; /* at a time */
-	int visit_ms;	       /* that each of them has, from its coming to its going */
+	const char *host;     /* a numeric address; of the call alone */
+	uint16_t port;	      /* 0 takes a free one */
+	const char *path;     /* of GET; every other one is 404 */
+	const char *type;     /* of its content */
+	unsigned max_clients; /* at a time */
+	int timeout_ms;	      /* of a client, from its connection to its end */
 	page_fn *render;
 	void *arg;
 };

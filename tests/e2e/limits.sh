@@ -17,19 +17,19 @@ start_with 48:512
 grep -q '^Max open files  *512 ' "/proc/${pids[node-a]}/limits" || fail "it has $(grep '^Max open files' "/proc/${pids[node-a]}/limits")"
 end node-a
 
-say "visitors of /metrics that take all descriptors"
+say "clients of /metrics that take all descriptors"
 start_with 48:48
-spawn visitors python3 -c '
+spawn clients python3 -c '
 import signal, socket, sys
 host, port = sys.argv[1].split(":")
 held = [socket.create_connection((host, int(port))) for _ in range(64)]
 print("here", flush=True)
 signal.pause()' "$(sed -n 's/.*metrics=//p' "$work/node-a.out")"
-wait_for 10 test -s "$work/visitors.out" || fail "they cannot connect: $(cat "$work/visitors.err")"
+wait_for 10 test -s "$work/clients.out" || fail "they cannot connect: $(cat "$work/clients.err")"
 wait_for 10 grep -q 'cannot accept: Too many open files' "$work/node-a.err" || fail "it does not say that it cannot accept"
 spend 1
 [ "$(grep -c accept "$work/node-a.err")" -eq 1 ] || fail "it says so $(grep -c accept "$work/node-a.err") times"
-end visitors
+end clients
 answers() {
 	[ "$(metric node-a slime_agent_state 'state="ready"')" = 1 ]
 }

@@ -37,17 +37,17 @@ static struct slime_target *target_of(struct slime_agent *agent, const char *pee
 }
 
 /* Memory of an agent, and an op for it. */
-struct place {
+struct json_path {
 	struct slime_mem *mem;
 	struct slime_mr *mr;
 	struct slime_op *op;
 	unsigned char *bytes;
 };
 
-static struct place place_of(struct slime_agent *agent)
+static struct json_path place_of(struct slime_agent *agent)
 {
 	struct slime_context *ctx = slime_agent_context(agent);
-	struct place p;
+	struct json_path p;
 
 	assert_ok(slime_mem_alloc(ctx, kv.size, NULL, &p.mem));
 	p.bytes = slime_mem_addr(p.mem);
@@ -56,14 +56,14 @@ static struct place place_of(struct slime_agent *agent)
 	return p;
 }
 
-static void end_place(struct place *p)
+static void end_place(struct json_path *p)
 {
 	assert_ok(slime_op_destroy(p->op));
 	assert_ok(slime_mr_destroy(p->mr));
 	assert_ok(slime_mem_destroy(p->mem));
 }
 
-static int result(struct place *p, int ret)
+static int result(struct json_path *p, int ret)
 {
 	if (ret)
 		return ret;
@@ -71,21 +71,21 @@ static int result(struct place *p, int ret)
 	return slime_op_status(p->op);
 }
 
-static int read_into(struct place *p, struct slime_target *target)
+static int read_into(struct json_path *p, struct slime_target *target)
 {
 	struct slime_xfer x = { .local = p->mr, .len = kv.size };
 
 	return result(p, slime_target_read(target, &x, 1, 0, p->op));
 }
 
-static int write_from(struct place *p, struct slime_target *target)
+static int write_from(struct json_path *p, struct slime_target *target)
 {
 	struct slime_xfer x = { .local = p->mr, .len = kv.size };
 
 	return result(p, slime_target_write(target, &x, 1, 0, p->op));
 }
 
-static void assert_reads(struct place *p, struct slime_target *target, int byte)
+static void assert_reads(struct json_path *p, struct slime_target *target, int byte)
 {
 	memset(p->bytes, 0, kv.size);
 	assert_ok(read_into(p, target));
@@ -97,7 +97,7 @@ static void target__reads_and_writes_by_names(void **state)
 {
 	struct slime_agent *b = start_b(0x5a), *a = start("a", &to_b, 1);
 	struct slime_target *t = target_of(a, "b", "kv");
-	struct place p = place_of(a);
+	struct json_path p = place_of(a);
 
 	(void)state;
 	assert_ok(slime_agent_target_wait(t, LONG_MS));
@@ -117,7 +117,7 @@ static void target__sends_receives_and_carries_immediates(void **state)
 {
 	struct slime_agent *b = start_b(0), *a = start("a", &to_b, 1);
 	struct slime_target *to = target_of(a, "b/default", "kv"), *from = target_of(b, "a", NULL);
-	struct place mine = place_of(a), theirs = place_of(b);
+	struct json_path mine = place_of(a), theirs = place_of(b);
 	struct slime_xfer x = { .local = mine.mr, .len = 8 };
 
 	(void)state;
@@ -149,7 +149,7 @@ static void target__survives_a_new_process_of_the_peer(void **state)
 {
 	struct slime_agent *b = start_b(0x5a), *a = start("a", &to_b, 1);
 	struct slime_target *t = target_of(a, "b", "kv");
-	struct place p = place_of(a);
+	struct json_path p = place_of(a);
 
 	(void)state;
 	assert_ok(slime_agent_target_wait(t, LONG_MS));
@@ -172,7 +172,7 @@ static void target__survives_a_reconnect_without_nanoctrl(void **state)
 {
 	struct slime_agent *b = start_b(0x5a), *a = start("a", &to_b, 1);
 	struct slime_target *t = target_of(a, "b", "kv");
-	struct place p = place_of(a);
+	struct json_path p = place_of(a);
 	struct slime_endpoint *ep;
 
 	(void)state;
@@ -203,7 +203,7 @@ static void target__of_a_region_that_is_offered_anew_reaches_the_new_one(void **
 	struct slime_agent *b = start_b(0x5a), *a = start("a", &to_b, 1);
 	struct slime_agent_region larger = kv;
 	struct slime_target *t = target_of(a, "b", "kv");
-	struct place p = place_of(a);
+	struct json_path p = place_of(a);
 	int ret;
 
 	(void)state;
@@ -228,7 +228,7 @@ static void target__of_a_region_that_is_offered_anew_reaches_the_new_one(void **
 static void target__of_a_region_that_is_gone_says_so_after_a_lookup(void **state)
 {
 	struct slime_agent *b = start("b", NULL, 0), *a = start("a", &to_b, 1);
-	struct place p = place_of(a), theirs = place_of(b);
+	struct json_path p = place_of(a), theirs = place_of(b);
 	uint32_t access = SLIME_ACCESS_REMOTE_READ;
 	struct slime_target *t;
 
@@ -265,7 +265,7 @@ static void target__of_nothing_says_what_is_missing(void **state)
 {
 	struct slime_agent *a = start("a", NULL, 0), *b;
 	struct slime_target *t = target_of(a, "b", "kv"), *other;
-	struct place p = place_of(a);
+	struct json_path p = place_of(a);
 
 	(void)state;
 	assert_int_equal(slime_agent_target_wait(t, 1), -ENOTCONN);
@@ -320,7 +320,7 @@ struct reader {
 static void *read_on(void *arg)
 {
 	struct reader *r = arg;
-	struct place p = place_of(r->agent);
+	struct json_path p = place_of(r->agent);
 
 	while (!r->stop) {
 		if (read_into(&p, r->target))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page of /metrics, and how many visitors it has at a time. */
+/* The page of /metrics, and how many clients it has at a time. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -16,9 +16,9 @@
 #include "base/clock.h"
 #include "peeragent/src/page.h"
 
-#define MAX_VISITORS 3
-#define GET	     "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
-#define LARGE	     (4 * 1024 * 1024)
+#define MAX_CLIENTS 3
+#define GET	    "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
+#define LARGE	    (4 * 1024 * 1024)
 
 static struct event_base *base;
 static struct page *page;
@@ -35,13 +35,13 @@ static void render(void *arg, struct evbuffer *out)
 	evbuffer_add(out, text, page_len);
 }
 
-static void open_page(int visit_ms)
+static void open_page(int timeout_ms)
 {
 	const struct page_attr attr = { .host = "127.0.0.1",
 					.path = "/metrics",
 					.type = "text/plain; version=0.0.4",
-					.max_visitors = MAX_VISITORS,
-					.visit_ms = visit_ms,
+					.max_clients = MAX_CLIENTS,
+					.timeout_ms = timeout_ms,
 					.render = render };
 
 	base = event_base_new();
@@ -66,7 +66,7 @@ static int teardown(void **state)
 }
 
 /* A connection, with which the page may have nothing to do yet. */
-static int visit(const char *request)
+static int send_request(const char *request)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET };
 	char host[32];
@@ -104,7 +104,7 @@ static const char *answer_of(int fd)
 
 static void assert_answer(const char *request, const char *begins)
 {
-	assert_int_equal(strncmp(answer_of(visit(request)), begins, strlen(begins)), 0);
+	assert_int_equal(strncmp(answer_of(send_request(request)), begins, strlen(begins)), 0);
 }
 
 /* Everything that the page can do now is done. */
@@ -121,7 +121,7 @@ static void page__is_for_who_asks_for_it(void **state)
 
 	(void)state;
 	open_page(60000);
-	answer = answer_of(visit(GET));
+	answer = answer_of(send_request(GET));
 	rest = strstr(answer, zone);
 	assert_int_equal(strncmp(answer, status, strlen(status)), 0);
 	assert_non_null(rest);
@@ -157,41 +157,41 @@ static void page__that_is_large_comes_whole_to_who_has_said_all(void **state)
 	(void)state;
 	page_len = LARGE;
 	open_page(60000);
-	fd = visit(GET);
+	fd = send_request(GET);
 	shutdown(fd, SHUT_WR);
 	assert_int_equal(strlen(strstr(answer_of(fd), "\r\n\r\n") + 4), LARGE);
 }
 
-static void visitor__that_is_one_too_many_waits_until_one_leaves(void **state)
+static void client__beyond_the_limit_waits_until_one_leaves(void **state)
 {
-	int fds[MAX_VISITORS], fd;
+	int fds[MAX_CLIENTS], fd;
 
 	(void)state;
 	open_page(60000);
 	for (int round = 0; round < 2; round++) {
-		for (int i = 0; i < MAX_VISITORS; i++)
-			fds[i] = visit("GET /met");
-		fd = visit(GET);
+		for (int i = 0; i < MAX_CLIENTS; i++)
+			fds[i] = send_request("GET /met");
+		fd = send_request(GET);
 		settle();
 		assert_int_equal(n_rendered, round);
 		close(fds[0]);
 		assert_int_equal(strncmp(answer_of(fd), "HTTP/1.1 200 ", 13), 0);
-		for (int i = 1; i < MAX_VISITORS; i++)
+		for (int i = 1; i < MAX_CLIENTS; i++)
 			close(fds[i]);
 	}
 }
 
 /* However it spends it: who says a little now and then has no more. */
-static void visitor__that_does_not_leave_is_sent_away_in_time(void **state)
+static void client__that_stays_too_long_is_disconnected(void **state)
 {
 	uint64_t start = sl_clock_ns();
-	int fds[MAX_VISITORS], fd;
+	int fds[MAX_CLIENTS], fd;
 
 	(void)state;
 	open_page(300);
-	for (int i = 0; i < MAX_VISITORS; i++)
-		fds[i] = visit("GET /met");
-	fd = visit(GET);
+	for (int i = 0; i < MAX_CLIENTS; i++)
+		fds[i] = send_request("GET /met");
+	fd = send_request(GET);
 	while (!n_rendered) {
 		event_base_loop(base, EVLOOP_NONBLOCK);
 		send(fds[0], "r", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -199,24 +199,24 @@ static void visitor__that_does_not_leave_is_sent_away_in_time(void **state)
 	/* The loop's clock is that of its turn. */
 	assert_true(sl_clock_ns() - start >= 200 * SL_NS_PER_MS);
 	assert_int_equal(strncmp(answer_of(fd), "HTTP/1.1 200 ", 13), 0);
-	for (int i = 0; i < MAX_VISITORS; i++)
+	for (int i = 0; i < MAX_CLIENTS; i++)
 		close(fds[i]);
 }
 
-static void destroy__with_visitors_sends_them_away(void **state)
+static void destroy__with_clients_disconnects_them(void **state)
 {
-	int fds[MAX_VISITORS + 1];
+	int fds[MAX_CLIENTS + 1];
 
 	(void)state;
 	page_len = LARGE;
 	open_page(60000);
-	for (int i = 0; i <= MAX_VISITORS; i++)
-		fds[i] = visit(i ? GET : "GET /met");
+	for (int i = 0; i <= MAX_CLIENTS; i++)
+		fds[i] = send_request(i ? GET : "GET /met");
 	settle();
 	page_destroy(page);
 	page = NULL;
 	settle();
-	for (int i = 0; i <= MAX_VISITORS; i++) {
+	for (int i = 0; i <= MAX_CLIENTS; i++) {
 		char byte;
 
 		while (recv(fds[i], &byte, 1, 0) > 0)
@@ -227,7 +227,7 @@ static void destroy__with_visitors_sends_them_away(void **state)
 
 static void create__where_it_cannot_listen_says_why(void **state)
 {
-	struct page_attr attr = { .host = "127.0.0.1", .path = "/", .max_visitors = 1 };
+	struct page_attr attr = { .host = "127.0.0.1", .path = "/", .max_clients = 1 };
 	struct page *second;
 
 	(void)state;
@@ -245,9 +245,9 @@ int main(void)
 		T(page__is_for_who_asks_for_it),
 		T(page__of_an_endless_request_is_none),
 		T(page__that_is_large_comes_whole_to_who_has_said_all),
-		T(visitor__that_is_one_too_many_waits_until_one_leaves),
-		T(visitor__that_does_not_leave_is_sent_away_in_time),
-		T(destroy__with_visitors_sends_them_away),
+		T(client__beyond_the_limit_waits_until_one_leaves),
+		T(client__that_stays_too_long_is_disconnected),
+		T(destroy__with_clients_disconnects_them),
 		T(create__where_it_cannot_listen_says_why),
 	};
 

@@ -8,7 +8,7 @@
 #include "api/api.h"
 #include "nanoctrl/net/loop.h"
 #include "http/stream.h"
-#include "api/tail.h"
+#include "api/event_cursor.h"
 
 #define WAIT_MAX_MS 30000
 #define LAST_MAX    1000
@@ -19,7 +19,7 @@ struct watch {
 	struct stream *stream; /* of lines */
 	struct event *timer;   /* the end of a long poll */
 	bool lost; /* lines were dropped, and there was no room to say so: a reset is owed */
-	struct tail *tail;
+	struct event_cursor *cursor;
 	struct store *store;
 	char scope[STORE_NAME_MAX + 1];
 	char to[STORE_NAME_MAX + 1]; /* the agent that watches, "" for none */
@@ -27,7 +27,7 @@ struct watch {
 
 static void free_watch(struct watch *w)
 {
-	tail_close(w->tail);
+	event_cursor_close(w->cursor);
 	if (w->timer)
 		event_free(w->timer);
 	free(w);
@@ -37,7 +37,7 @@ static void free_watch(struct watch *w)
 
 static void answer(struct watch *w, const struct store_events *ev, bool reset)
 {
-	struct store_cursor at = tail_at(w->tail);
+	struct store_cursor at = event_cursor_at(w->cursor);
 
 	api_reply(w->rq, 200, model_events(ev, &at, reset, w->to));
 	free_watch(w);
@@ -66,7 +66,7 @@ static void end_poll(void *arg)
 {
 	struct watch *w = arg;
 
-	if (!tail_failed(w->tail)) {
+	if (!event_cursor_failed(w->cursor)) {
 		answer(w, NULL, false);
 		return;
 	}
@@ -81,7 +81,7 @@ static void on_poll_timer(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (!tail_await(w->tail, end_poll))
+	if (!event_cursor_await(w->cursor, end_poll))
 		end_poll(w);
 }
 
@@ -93,14 +93,15 @@ static void on_poll_end(void *arg, struct request *rq, enum request_end why)
 	(void)rq;
 	if (why == REQUEST_GONE)
 		answer(w, NULL, false);
-	else if (!tail_await(w->tail, end_poll))
+	else if (!event_cursor_await(w->cursor, end_poll))
 		end_poll(w);
 }
 
 static void start_poll(struct watch *w, const struct store_cursor *from, uint64_t wait_ms)
 {
 	w->timer = evtimer_new(request_base(w->rq), on_poll_timer, w);
-	if (!w->timer || tail_open(w->store, w->scope, from, on_poll_events, w, &w->tail)) {
+	if (!w->timer ||
+	    event_cursor_open(w->store, w->scope, from, on_poll_events, w, &w->cursor)) {
 		api_fail(w->rq, -ENOMEM);
 		free_watch(w);
 		return;
@@ -118,12 +119,13 @@ static bool send_line(struct watch *w, const char *line)
 
 static void send_reset(struct watch *w)
 {
-	struct store_cursor at = w->tail ? tail_at(w->tail) : (struct store_cursor){ 0 };
+	struct store_cursor at =
+		w->cursor ? event_cursor_at(w->cursor) : (struct store_cursor){ 0 };
 
 	w->lost = !api_tell_reset(w->stream, &at);
 }
 
-/* A reset tells of all that came with it, too: the tail is behind that already. */
+/* A reset tells of all that came with it, too: the cursor is behind that already. */
 static void on_line_events(void *arg, const struct store_events *ev)
 {
 	struct watch *w = arg;
@@ -153,8 +155,8 @@ static void on_tick(void *arg, struct stream *stream)
 	(void)stream;
 	if (w->lost || !send_line(w, "{\"type\":\"beat\"}"))
 		send_reset(w);
-	if (w->tail)
-		tail_poke(w->tail);
+	if (w->cursor)
+		event_cursor_poke(w->cursor);
 }
 
 static void on_leave(void *arg, struct stream *stream, enum stream_leave why)
@@ -183,7 +185,7 @@ static void start_lines(struct watch *w, const struct store_cursor *from)
 		free_watch(w);
 		return;
 	}
-	if (tail_open(w->store, w->scope, from, on_line_events, w, &w->tail))
+	if (event_cursor_open(w->store, w->scope, from, on_line_events, w, &w->cursor))
 		stream_close(w->stream, 1011, "out of memory");
 }
 

@@ -11,7 +11,7 @@
 #include <base/clock.h>
 #include "api/api.h"
 #include "http/stream.h"
-#include "api/tail.h"
+#include "api/event_cursor.h"
 
 #define SESSION_ID_BYTES 16
 #define LINE_MAX_BYTES	 512
@@ -28,7 +28,7 @@ struct session {
 	struct request *rq; /* until the upgrade */
 	struct store *store;
 	struct stream *stream; /* NULL before the upgrade and after the end */
-	struct tail *tail;
+	struct event_cursor *cursor;
 	struct api_who who;
 	struct store_cursor from; /* where events begin */
 	bool from_given;
@@ -39,7 +39,7 @@ struct session {
 	unsigned n_inflight;
 	bool beating;
 	bool beat_again;
-	bool looking; /* whether it is still the agent's session, without a beat */
+	bool checking; /* asks the store whether this is still the session of the agent */
 	bool over;
 	bool lost; /* messages were dropped, and there was no room to say so: a reset is owed */
 	char id[2 * SESSION_ID_BYTES + 1];
@@ -98,7 +98,7 @@ static unsigned absence_ms(const struct session *s)
 /* The agent misses something, and has to look again. */
 static void say_reset(struct session *s)
 {
-	struct store_cursor at = s->tail ? tail_at(s->tail) : s->from;
+	struct store_cursor at = s->cursor ? event_cursor_at(s->cursor) : s->from;
 
 	s->lost = !api_tell_reset(s->stream, &at);
 }
@@ -141,8 +141,8 @@ static void end(struct session *s, const char *line, unsigned code, const char *
 	if (s->over || !s->stream)
 		return;
 	s->over = true;
-	tail_close(s->tail);
-	s->tail = NULL;
+	event_cursor_close(s->cursor);
+	s->cursor = NULL;
 	say(s, line);
 	stream_close(s->stream, code, reason);
 }
@@ -225,7 +225,7 @@ static void on_looked(void *arg, int result, const struct store_page *page)
 	struct session *s = arg;
 
 	s->n_inflight--;
-	s->looking = false;
+	s->checking = false;
 	if (result == STORE_OK && strcmp(page->agents[0].session, s->id) != 0)
 		result = STORE_REPLACED;
 	if (page)
@@ -239,11 +239,11 @@ static void on_looked(void *arg, int result, const struct store_page *page)
 /* An agent that sends heartbeats learns from the answer that its session ended. When an agent stops
  * sending, its lease ends, which is an event, unless a newer session or plain heartbeats renew it.
  */
-static void look_for_end(struct session *s)
+static void check_end(struct session *s)
 {
-	if (s->looking || s->beating || lease_left_ms(s) > 0)
+	if (s->checking || s->beating || lease_left_ms(s) > 0)
 		return;
-	s->looking = true;
+	s->checking = true;
 	s->n_inflight++;
 	store_get_holder(s->store, s->scope, &s->who.lease, on_looked, s);
 }
@@ -273,11 +273,11 @@ static bool say_event(struct session *s, uint64_t epoch, const struct store_even
 	return line && say(s, line);
 }
 
-/* A reset tells of all that came with it, too: the tail is behind that already. */
+/* A reset tells of all that came with it, too: the cursor is behind that already. */
 static void on_events(void *arg, const struct store_events *ev)
 {
 	struct session *s = arg;
-	bool look = ev->reset && ev->epoch != s->epoch;
+	bool check = ev->reset && ev->epoch != s->epoch;
 	bool telling = !ev->reset && !s->lost;
 
 	if (!telling)
@@ -285,10 +285,10 @@ static void on_events(void *arg, const struct store_events *ev)
 	for (size_t i = 0; i < ev->n; i++) {
 		const struct store_event *e = &ev->events[i];
 
-		look = look || concerns_us(s, e);
+		check = check || concerns_us(s, e);
 		telling = telling && say_event(s, ev->epoch, e);
 	}
-	if (look)
+	if (check)
 		beat(s);
 }
 
@@ -321,8 +321,8 @@ static void on_message(void *arg, struct stream *stream, const char *text, size_
 		say_error(s, &err);
 		/* all of it is at fault */
 		if (err.status < 500 && !*err.field) {
-			tail_close(s->tail);
-			s->tail = NULL;
+			event_cursor_close(s->cursor);
+			s->cursor = NULL;
 			stream_close(stream, 1008, "not a JSON object");
 		}
 		return;
@@ -342,9 +342,9 @@ static void on_tick(void *arg, struct stream *stream)
 	if (s->lost)
 		say_reset(s);
 	say_beat(s);
-	look_for_end(s);
-	if (s->tail)
-		tail_poke(s->tail);
+	check_end(s);
+	if (s->cursor)
+		event_cursor_poke(s->cursor);
 }
 
 static void on_leave(void *arg, struct stream *stream, enum stream_leave why)
@@ -359,8 +359,8 @@ static void on_leave(void *arg, struct stream *stream, enum stream_leave why)
 		 why == STREAM_AGE ? "age" : "drain", absence_ms(s));
 	say(s, line);
 	s->over = true;
-	tail_close(s->tail);
-	s->tail = NULL;
+	event_cursor_close(s->cursor);
+	s->cursor = NULL;
 }
 
 static void on_closed(void *arg)
@@ -368,8 +368,8 @@ static void on_closed(void *arg)
 	struct session *s = arg;
 
 	atomic_fetch_sub(&n_sessions, 1);
-	tail_close(s->tail);
-	s->tail = NULL;
+	event_cursor_close(s->cursor);
+	s->cursor = NULL;
 	s->stream = NULL;
 	if (!s->over)
 		store_lose_session(s->store, s->scope, &s->who.lease, s->id);
@@ -408,7 +408,7 @@ static void on_opened(void *arg, int result, const struct store_grant *grant)
 	}
 	atomic_fetch_add(&n_sessions, 1);
 	say_hello(s);
-	if (tail_open(s->store, s->scope, &s->from, on_events, s, &s->tail))
+	if (event_cursor_open(s->store, s->scope, &s->from, on_events, s, &s->cursor))
 		stream_close(s->stream, 1011, "out of memory");
 }
 

@@ -11,20 +11,20 @@
 #include "nanoctrl/net/loop.h"
 #include "store/store.h"
 
-#define LOOK_MS 250 /* for scopes that have topologies now */
+#define POLL_MS 250 /* for scopes that have topologies now */
 
 struct expander {
 	struct scope_place place;
 	struct event *timer;
 	struct sl_list scopes;
 	size_t n_scopes;
-	bool looking; /* a question for the scopes is out */
+	bool querying; /* a question for the scopes is out */
 	bool closing;
 };
 
 static void free_if_done(struct expander *e)
 {
-	if (e->closing && !e->looking && !e->n_scopes)
+	if (e->closing && !e->querying && !e->n_scopes)
 		free(e);
 }
 
@@ -52,11 +52,11 @@ static void on_scopes(void *arg, int result, const struct store_scope *scopes, s
 	struct expander *e = arg;
 
 	(void)next;
-	e->looking = false;
+	e->querying = false;
 	for (size_t i = 0; !result && !e->closing && i < n; i++) {
 		if (knows(e, scopes[i].name))
 			continue;
-		/* Without memory the next look finds it. */
+		/* Without memory the next query finds it. */
 		if (!scope_create(&e->place, scopes[i].name, &e->scopes, on_scope_ended, e))
 			e->n_scopes++;
 	}
@@ -69,9 +69,9 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	if (e->looking)
+	if (e->querying)
 		return;
-	e->looking = true;
+	e->querying = true;
 	store_topology_scopes(e->place.store, on_scopes, e);
 }
 
@@ -84,7 +84,7 @@ static int start_worker(struct expander *e)
 
 static int start_timer(struct expander *e)
 {
-	struct timeval every = { .tv_usec = LOOK_MS * 1000 };
+	struct timeval every = { .tv_usec = POLL_MS * 1000 };
 
 	e->timer = event_new(loop_base(e->place.loop), -1, EV_PERSIST, on_timer, e);
 	return e->timer && !event_add(e->timer, &every) ? 0 : -ENOMEM;

@@ -202,7 +202,7 @@ int describe_run(const struct settings *settings, const struct options *options,
 	if (!d.kind || !strcmp(d.kind->one, "event"))
 		return cli_usage_error(&nanoctrl_program, "expected one of %s, got %s", KIND_ONES,
 				       args->operands[0]);
-	ret = scopes_visit(settings, options, rt, read_all, &d);
+	ret = scopes_each(settings, options, rt, read_all, &d);
 	text = out_finish(&d.o);
 	if (!ret && d.n) {
 		ret = print(text, options);

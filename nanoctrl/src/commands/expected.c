@@ -10,7 +10,7 @@
 #include "model/out.h"
 #include "model/topology.h"
 
-struct looking {
+struct checking {
 	struct out *o;
 	struct obs_source *source;
 	const char *scope;
@@ -20,7 +20,7 @@ struct looking {
 	size_t room;
 };
 
-static void add_problem(struct looking *l, const char *text)
+static void add_problem(struct checking *l, const char *text)
 {
 	char word[2048];
 
@@ -28,7 +28,7 @@ static void add_problem(struct looking *l, const char *text)
 	out_member(l->o, l->n_problems++ ? "," : "", (struct store_text){ word, strlen(word) });
 }
 
-static int read_rows(struct looking *l, const char *kind, struct rows *out)
+static int read_rows(struct checking *l, const char *kind, struct rows *out)
 {
 	struct rows_query query = { .kind = kind_find(kind),
 				    .scope = l->scope,
@@ -38,7 +38,7 @@ static int read_rows(struct looking *l, const char *kind, struct rows *out)
 	return rows_read(out, l->source, &query, l->why, l->room);
 }
 
-static void compare_labels(struct looking *l, struct json_slice wanted, const struct rows *agents)
+static void compare_labels(struct checking *l, struct json_slice wanted, const struct rows *agents)
 {
 	struct json_slice key, value;
 	struct json_walk w;
@@ -78,7 +78,7 @@ static const struct row *region_of(const struct rows *regions, const char *agent
 	return NULL;
 }
 
-static void compare_region(struct looking *l, struct json_slice wanted, const char *agent,
+static void compare_region(struct checking *l, struct json_slice wanted, const char *agent,
 			   const struct rows *regions)
 {
 	char name[OBS_TEXT], size[32], have[OBS_WORD], text[4 * OBS_TEXT];
@@ -98,7 +98,7 @@ static void compare_region(struct looking *l, struct json_slice wanted, const ch
 	add_problem(l, text);
 }
 
-static int compare_regions(struct looking *l, struct json_slice wanted, const struct rows *agents)
+static int compare_regions(struct checking *l, struct json_slice wanted, const struct rows *agents)
 {
 	struct json_slice key, one;
 	struct json_walk w;
@@ -119,7 +119,7 @@ static int compare_regions(struct looking *l, struct json_slice wanted, const st
 	return ret;
 }
 
-static int look(struct looking *l, struct json_slice e)
+static int check_one(struct checking *l, struct json_slice e)
 {
 	char who[OBS_TEXT], text[OBS_TEXT + 80];
 	struct rows agents;
@@ -157,7 +157,7 @@ static int look(struct looking *l, struct json_slice e)
 int expected_write(struct out *o, struct obs_source *source, const char *scope,
 		   struct json_slice topology, char *why, size_t room)
 {
-	struct looking l = { .o = o, .source = source, .scope = scope, .why = why, .room = room };
+	struct checking l = { .o = o, .source = source, .scope = scope, .why = why, .room = room };
 	struct json_slice key, one;
 	struct json_walk w;
 	size_t n = 0;
@@ -167,7 +167,7 @@ int expected_write(struct out *o, struct obs_source *source, const char *scope,
 	if (json_walk_init(&w, obs_member(topology, "agents")))
 		while (!ret && json_walk_next(&w, &key, &one)) {
 			out_words(o, n++ ? "," : "");
-			ret = look(&l, one);
+			ret = check_one(&l, one);
 		}
 	out_words(o, "]");
 	return ret;

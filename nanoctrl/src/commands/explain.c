@@ -75,7 +75,7 @@ static enum explain_life life_of(const struct explain_agent *a)
 
 /* What is known of it. What no name of ours can be, as a selector, is refused (-EINVAL), here or by
  * the server: there is no such agent of ours, and nothing to say of that. */
-static void look_at(struct reading *r, const char *name, struct explain_agent *out)
+static void read_agent(struct reading *r, const char *name, struct explain_agent *out)
 {
 	struct nc_client *client = obs_source_client(r->list.source);
 	int ret = -EINVAL;
@@ -162,7 +162,7 @@ static int take_links(struct reading *r, const char *peer)
 }
 
 /* Who says the same as we do is there; of others it is asked, once for all links to them. */
-static void look_at_peers(struct reading *r)
+static void read_peers(struct reading *r)
 {
 	struct explanation *x = &r->x;
 	struct explain_agent peer = { .name = "" };
@@ -175,7 +175,7 @@ static void look_at_peers(struct reading *r)
 			continue;
 		}
 		if (strcmp(peer.name, k->peer) != 0)
-			look_at(r, k->peer, &peer);
+			read_agent(r, k->peer, &peer);
 		k->peer_life = peer.life;
 		k->peer_is_silent = peer.registered && !peer.session;
 	}
@@ -232,11 +232,11 @@ static int show(struct reading *r, const struct options *options)
 
 	links_wanted_read(&r->list);
 	if (!r->list.error[0])
-		look_at(r, r->agent, &x->agent);
+		read_agent(r, r->agent, &x->agent);
 	if (!r->list.error[0] && !r->error[0] && take_links(r, r->peer))
 		finish(r, strerror(ENOMEM));
 	if (!r->list.error[0] && !r->error[0])
-		look_at_peers(r);
+		read_peers(r);
 	if (r->list.error[0] || r->error[0]) {
 		obs_source_complain(r->list.source, r->error[0] ? r->error : r->list.error);
 		return 1;

@@ -261,7 +261,7 @@ static int watch(struct getting *g, const struct settings *settings, const struc
 	g->rows = (struct rows){ .n = 0 };
 	while (!ret) {
 		poll(NULL, 0, (int)g->options->every_ms);
-		if (scopes_visit(settings, g->options, rt, read_scope, g))
+		if (scopes_each(settings, g->options, rt, read_scope, g))
 			return 1;
 		rows_filter(&g->rows, g->kind, g->options->agent, g->options->state);
 		ret = print_changes(g);
@@ -298,7 +298,7 @@ int get_run(const struct settings *settings, const struct options *options,
 	ret = check(&g);
 	if (ret)
 		return ret;
-	ret = scopes_visit(settings, options, rt, read_scope, &g) ? 1 : 0;
+	ret = scopes_each(settings, options, rt, read_scope, &g) ? 1 : 0;
 	if (!ret)
 		rows_filter(&g.rows, g.kind, options->agent, options->state);
 	if (!ret && options->watch) {

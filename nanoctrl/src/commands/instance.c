@@ -21,7 +21,7 @@
 
 #define READY_MS  3000 /* how long start waits for a Redis that is given and not there */
 #define LET_GO_MS 2000 /* for the last locks of a killed process */
-#define LOOK_MS	  20
+#define POLL_MS	  20
 #define ROOM_MIN  (1024 * 1024) /* of the disk of a private Redis; below it status warns */
 
 /* A start, and what it asks for. */
@@ -336,7 +336,7 @@ static int end_orphan(const char *data_dir, char why[REDIS_CHILD_WHY_MAX])
 	int ret;
 
 	while ((ret = redis_child_end_orphan(data_dir, why)) == -EBUSY && sl_clock_ns() < deadline)
-		poll(NULL, 0, LOOK_MS);
+		poll(NULL, 0, POLL_MS);
 	return ret;
 }
 

@@ -17,7 +17,7 @@
 #include "model/out.h"
 #include "server/settings.h"
 
-#define LOOK_MS 100
+#define POLL_MS 100
 
 /* Whether it is waited for: of our agents' links if there are any, else of all; of one topology
  * those that it wants. */
@@ -251,7 +251,7 @@ static int show(struct links_list *l, const struct options *options)
 
 	links_wanted_read(l);
 	while (!all_connected(l) && sl_clock_ns() < deadline) {
-		poll(NULL, 0, LOOK_MS);
+		poll(NULL, 0, POLL_MS);
 		links_wanted_read(l);
 	}
 	if (l->error[0]) {

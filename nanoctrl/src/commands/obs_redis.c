@@ -27,7 +27,7 @@ struct reading {
 	size_t n_scopes;
 	redis_obs_found_fn *found;
 	void *arg;
-	struct key *keys;     /* of a portion, n_keys of them: those before next were asked for, */
+	struct key *keys;     /* of a batch, n_keys of them: those before next were asked for, */
 	enum obs_lease lease; /* of the agent of which the next value is */
 	size_t n_keys, next, n_asked; /* and of these so many have no answer yet */
 	char cursor[24];
@@ -159,7 +159,7 @@ static const struct redis_obs_scope *scope_of(const struct reading *r, const red
 	return NULL;
 }
 
-/* Those of a portion's keys that are wanted. */
+/* Those of a batch's keys that are wanted. */
 static int take_keys(struct reading *r, const redisReply *keys)
 {
 	r->keys = calloc(keys->elements + 1, sizeof(*r->keys));

@@ -7,8 +7,8 @@
 #include "commands/rows.h"
 #include "server/settings.h"
 
-static int visit(const struct settings *settings, const struct options *options,
-		 const struct runtime *rt, scopes_fn *fn, void *arg)
+static int connect_and_call(const struct settings *settings, const struct options *options,
+			    const struct runtime *rt, scopes_fn *fn, void *arg)
 {
 	const char *scope = options->scope && *options->scope ? options->scope : "default";
 	struct obs_source *source;
@@ -38,8 +38,8 @@ static int read_scopes(void *arg, struct obs_source *source, const char *scope, 
 	return rows_read(arg, source, &query, why, room);
 }
 
-int scopes_visit(const struct settings *settings, const struct options *options,
-		 const struct runtime *rt, scopes_fn *fn, void *arg)
+int scopes_each(const struct settings *settings, const struct options *options,
+		const struct runtime *rt, scopes_fn *fn, void *arg)
 {
 	struct options ours = *options;
 	struct rows scopes = { .n = 0 };
@@ -47,12 +47,12 @@ int scopes_visit(const struct settings *settings, const struct options *options,
 	int ret;
 
 	if (!options->all_scopes)
-		return visit(settings, options, rt, fn, arg);
-	ret = visit(settings, options, rt, read_scopes, &scopes);
+		return connect_and_call(settings, options, rt, fn, arg);
+	ret = connect_and_call(settings, options, rt, read_scopes, &scopes);
 	for (size_t i = 0; i < scopes.n && !ret; i++) {
 		obs_text(scopes.at[i].doc, "name", name, sizeof(name));
 		ours.scope = name;
-		ret = visit(settings, &ours, rt, fn, arg);
+		ret = connect_and_call(settings, &ours, rt, fn, arg);
 	}
 	rows_clear(&scopes);
 	return ret;

@@ -16,7 +16,7 @@ typedef int scopes_fn(void *arg, struct obs_source *source, const char *scope, c
 
 /* Calls fn for each, with a source of that scope, until one fails. What is wrong is said on
  * standard error. 0 or a negative errno. */
-int scopes_visit(const struct settings *settings, const struct options *options,
-		 const struct runtime *rt, scopes_fn *fn, void *arg);
+int scopes_each(const struct settings *settings, const struct options *options,
+		const struct runtime *rt, scopes_fn *fn, void *arg);
 
 #endif

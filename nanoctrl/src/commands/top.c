@@ -21,7 +21,7 @@ struct top {
 	bool terminal;
 };
 
-/* ---- one look ---- */
+/* ---- one refresh ---- */
 
 static double bps_of(const struct obs_snapshot *s)
 {
@@ -65,7 +65,7 @@ static bool count_ops(const struct obs_snapshot *s, uint64_t *out)
 	return known || obs_member(s->summary, given).at;
 }
 
-/* By the snapshots of this look and the one before; below zero when they do not tell. */
+/* By the snapshots of this refresh and the one before; below zero when they are not enough. */
 static double ops_per_s(const struct top *t, const struct obs_snapshot *s)
 {
 	const struct obs_snapshot *old =
@@ -208,7 +208,7 @@ static int show_look(const struct top *t, const char *why)
 	return ret;
 }
 
-static void look(struct top *t, char *why, size_t room)
+static void refresh(struct top *t, char *why, size_t room)
 {
 	struct obs_list old = t->now;
 
@@ -231,7 +231,7 @@ static int run(struct top *t)
 	int ret = 0;
 
 	for (int64_t n = 1;; n++) {
-		look(t, why, sizeof(why));
+		refresh(t, why, sizeof(why));
 		if (*why && (n == 1 || n == t->options->times))
 			break;
 		if (n == 1 && t->terminal)

@@ -41,7 +41,7 @@ void store_delete_entity(struct store *store, const struct store_entity_id *name
 struct store_entities {
 	size_t n;
 	const struct store_text *info; /* as they are stored: anything */
-	bool more;		       /* another portion of the list follows */
+	bool more;		       /* another batch of the list follows */
 };
 
 typedef void store_entities_fn(void *arg, int result, const struct store_entities *found);
@@ -52,7 +52,7 @@ void store_get_entity(struct store *store, const struct store_entity_id *name,
 
 /*
  * Those of a scope, of this type and this kind when they are given (at != NULL). A list comes in
- * portions, since others are to have the store between two: fn is called for each, and last for the
+ * batches, since others are to have the store between two: fn is called for each, and last for the
  * one behind which there is no more, or with an error. Whoever is there all the time is in the
  * list, who comes or goes meanwhile may be, and nobody is twice. STORE_TOO_LARGE when they have
  * more than max_list bytes.

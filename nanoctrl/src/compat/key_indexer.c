@@ -15,31 +15,31 @@
 #include "store/call.h"
 #include "store/reply.h"
 
-#define QUEUE_MAX   16384
-#define BATCH_MAX   256
-#define KEY_MAX	    8192 /* a longer one is none of theirs */
-#define EVENTS_MS   10	 /* from one reading of events to the next */
-#define SOON_MS	    1	 /* from the first key to the batch that has it */
-#define STEP_MS	    10	 /* between portions of a look through all keys, */
-#define STEPS	    150	 /* which takes so many of them, */
-#define PORTION_MIN 100
-#define PORTION_MAX 5000 /* longer in a Redis that holds more than STEPS of these */
-#define AGAIN_MS    1000 /* from the end of a look to the next, without events */
-#define CHECK_MS    3000 /* the flags may be taken away */
-#define N_CHANNELS  2
+#define QUEUE_MAX  16384
+#define BATCH_MAX  256
+#define KEY_MAX	   8192 /* DLSlime's keys are shorter */
+#define EVENTS_MS  10	/* between two reads of events */
+#define SOON_MS	   1	/* from the first key in the queue to its batch */
+#define STEP_MS	   10	/* between two steps of a scan of all keys, */
+#define STEPS	   150	/* which takes about so many steps */
+#define COUNT_MIN  100
+#define COUNT_MAX  5000 /* so a scan of more than STEPS times these keys takes more steps */
+#define AGAIN_MS   1000 /* from the end of a scan to the next, without events */
+#define CHECK_MS   3000 /* others may take the flags of the setting away */
+#define N_CHANNELS 2
 
-/* A portion is asked for when the queue is half empty at least: it has room there. */
-_Static_assert(QUEUE_MAX / 2 > PORTION_MAX, "a look finds what the queue has room for");
+/* A step of a scan is sent when at least half of the queue is free. */
+_Static_assert(QUEUE_MAX / 2 > COUNT_MAX, "the queue has room for the keys of a step");
 
 #define SETTING "notify-keyspace-events"
 
-enum look { LOOK_NONE, LOOK_HASHES, LOOK_STRINGS };
+enum scan { SCAN_NONE, SCAN_HASHES, SCAN_STRINGS };
 
-/* Of what stores wait for: store_settle(). */
-enum settling {
-	SETTLING_NONE,
-	SETTLING_HEARING,  /* until the pong behind the events of what was written before */
-	SETTLING_LEARNING, /* until what they named is learned */
+/* The wait of stores for the index, store_wait_for_index(): what it waits for now. */
+enum wait {
+	WAIT_NONE,
+	WAIT_EVENTS,  /* for the pong, which comes after the events of earlier writes */
+	WAIT_INDEXED, /* until the keys of those events are indexed */
 };
 
 struct key {
@@ -53,25 +53,25 @@ struct key_indexer {
 	struct event *timer;
 	struct key queue[QUEUE_MAX]; /* a ring */
 	size_t first, n;
-	size_t n_sent; /* of the first of them a batch is out; 0: none is */
-	uint64_t from; /* of the first one's targets so many are learned */
+	size_t n_sent; /* the first n_sent of them are in a batch without an answer yet */
+	uint64_t from; /* so many targets of the first key are indexed */
 	bool up;       /* the store's connection */
 	bool told;     /* Redis sends events */
-	bool hears;    /* the connection that they come by has subscribed */
-	bool said;     /* that Redis does not, in the log */
-	enum look look;
-	bool looking; /* a portion is out */
+	bool hears;    /* the connection for events has subscribed */
+	bool said;     /* the log has said that Redis sends none */
+	enum scan scan;
+	bool scanning; /* a SCAN is waiting for its answer */
 	char cursor[24];
-	unsigned portion, steps; /* keys of a step, and steps of this size so far */
-	uint64_t look_ns;	 /* when a look begins; 0: not by itself */
-	uint64_t check_ns;	 /* when to see that events are still sent */
-	uint64_t due_ns;	 /* when the timer runs out */
-	enum settling settling;
-	uint64_t asking;      /* slots of the stores that wait for it: a bit each, */
-	uint64_t to_ask;      /* those behind them, */
-	uint64_t to_tell;     /* and those for which it is over */
+	unsigned count, steps; /* keys of a step; steps of this size so far */
+	uint64_t scan_ns;      /* when a scan begins; 0: no time is set */
+	uint64_t check_ns;     /* when to see that events are still sent */
+	uint64_t due_ns;       /* when the timer runs out */
+	enum wait wait;
+	uint64_t asking;      /* a bit for the slot of each store that waits now, */
+	uint64_t to_ask;      /* of each that waits for the next round, */
+	uint64_t to_tell;     /* and of each whose wait is over and not reported yet */
 	uint64_t pings;	      /* sent, */
-	uint64_t heard_by_ns; /* and when the answer to the last has to be here */
+	uint64_t heard_by_ns; /* and when the wait for the last answer ends */
 	uint64_t n_noted, n_learned, learned_until; /* keys */
 };
 
@@ -88,7 +88,7 @@ static bool begins(const char *at, size_t len, const char *word)
 	return len >= n && !memcmp(at, word, n);
 }
 
-/* One of the words stands at the beginning of the key or behind a colon. */
+/* Whether one of the words is at the beginning of the key or after a colon. */
 static bool has_word(const char *key, size_t len)
 {
 	static const char *const words[] = { "mr:", "exchange:", "obs:peer:", "spec:topology:" };
@@ -105,12 +105,12 @@ static bool has_word(const char *key, size_t len)
 
 /* ---- the queue ---- */
 
-static void begin_look_in(struct key_indexer *l, uint32_t ms)
+static void scan_in(struct key_indexer *l, uint32_t ms)
 {
-	l->look_ns = sl_clock_ns() + ms * SL_NS_PER_MS;
+	l->scan_ns = sl_clock_ns() + ms * SL_NS_PER_MS;
 }
 
-/* One for which there is no room is found by a look later. */
+/* A key for which there is no room is found by a later scan. */
 static void note(struct key_indexer *l, const char *key, size_t len)
 {
 	char *at;
@@ -119,7 +119,7 @@ static void note(struct key_indexer *l, const char *key, size_t len)
 		return;
 	at = l->n < QUEUE_MAX ? malloc(len) : NULL;
 	if (!at) {
-		begin_look_in(l, AGAIN_MS);
+		scan_in(l, AGAIN_MS);
 		return;
 	}
 	memcpy(at, key, len);
@@ -136,7 +136,7 @@ static void drop(struct key_indexer *l, size_t n)
 	}
 }
 
-static void settle_on(struct key_indexer *l);
+static void continue_wait(struct key_indexer *l);
 
 /* {outcome, "", skipped, how many keys are done, and of the next one's targets} */
 static void on_learned(struct store_call *call, int result, const redisReply *reply)
@@ -150,13 +150,13 @@ static void on_learned(struct store_call *call, int result, const redisReply *re
 	    done > l->n_sent || !(done || from > l->from)) {
 		done = l->n_sent;
 		from = 0;
-		begin_look_in(l, AGAIN_MS);
+		scan_in(l, AGAIN_MS);
 	}
 	drop(l, done);
 	l->n_sent = 0;
 	l->from = from;
 	l->n_learned = l->n_noted - l->n;
-	settle_on(l);
+	continue_wait(l);
 	schedule(l);
 }
 
@@ -178,23 +178,23 @@ static void send_batch(struct key_indexer *l)
 			    (union store_answer){ .done = NULL }, l);
 }
 
-/* ---- what was written before ---- */
+/* ---- waiting for the index ---- */
 
-static void tell_settled(struct key_indexer *l)
+static void report_indexed(struct key_indexer *l)
 {
 	for (unsigned i = 0; i < STORE_LOOPS_MAX; i++)
 		if (l->to_tell >> i & 1 && !index_wait_end(l->store->hub, i))
 			l->to_tell &= ~(UINT64_C(1) << i);
 }
 
-/* Also where it cannot be known: they do with what is learned. */
-static void end_settling(struct key_indexer *l)
+/* Also when the events cannot be waited for: the stores then use the index as it is. */
+static void end_wait(struct key_indexer *l)
 {
-	l->settling = SETTLING_NONE;
+	l->wait = WAIT_NONE;
 	l->to_tell |= l->asking;
 	l->asking = 0;
 	redis_set_pace(l->events, EVENTS_MS);
-	tell_settled(l);
+	report_indexed(l);
 }
 
 static bool ping(struct key_indexer *l)
@@ -208,37 +208,37 @@ static bool ping(struct key_indexer *l)
 	return !redis_command(l->events, 2, args, NULL, NULL, NULL);
 }
 
-static void begin_settling(struct key_indexer *l)
+static void begin_wait(struct key_indexer *l)
 {
 	l->asking = l->to_ask;
 	l->to_ask = 0;
 	if (!ping(l)) {
-		end_settling(l);
+		end_wait(l);
 		return;
 	}
-	l->settling = SETTLING_HEARING;
+	l->wait = WAIT_EVENTS;
 	l->heard_by_ns = sl_clock_ns() + l->store->hub->config.timeout_ms * SL_NS_PER_MS;
 	redis_set_pace(l->events, 0);
 }
 
-/* No answer comes any more: a ping was refused, is not answered, or its connection broke. */
-static void end_hearing(struct key_indexer *l)
+/* No pong will come: the ping was refused or timed out, or its connection broke. */
+static void end_wait_for_events(struct key_indexer *l)
 {
-	if (l->settling == SETTLING_HEARING)
-		end_settling(l);
-	settle_on(l);
+	if (l->wait == WAIT_EVENTS)
+		end_wait(l);
+	continue_wait(l);
 }
 
-static void settle_on(struct key_indexer *l)
+static void continue_wait(struct key_indexer *l)
 {
 	bool is_learned = l->n_learned >= l->learned_until || (!l->n && !l->n_sent);
 
-	if (l->settling == SETTLING_LEARNING && is_learned)
-		end_settling(l);
-	else if (l->settling == SETTLING_LEARNING && !l->n_sent)
+	if (l->wait == WAIT_INDEXED && is_learned)
+		end_wait(l);
+	else if (l->wait == WAIT_INDEXED && !l->n_sent)
 		send_batch(l);
-	if (l->settling == SETTLING_NONE && l->to_ask)
-		begin_settling(l);
+	if (l->wait == WAIT_NONE && l->to_ask)
+		begin_wait(l);
 }
 
 /* {"pong", what was sent with the ping} */
@@ -246,40 +246,40 @@ static void on_pong(struct key_indexer *l, const redisReply *message)
 {
 	uint64_t n;
 
-	if (l->settling != SETTLING_HEARING || !store_u64(message, 1, &n) || n != l->pings)
+	if (l->wait != WAIT_EVENTS || !store_u64(message, 1, &n) || n != l->pings)
 		return;
-	l->settling = SETTLING_LEARNING;
+	l->wait = WAIT_INDEXED;
 	l->learned_until = l->n_noted;
-	settle_on(l);
+	continue_wait(l);
 }
 
 void key_indexer_wait(struct key_indexer *l, unsigned slot)
 {
 	l->to_ask |= UINT64_C(1) << slot;
-	settle_on(l);
+	continue_wait(l);
 	schedule(l);
 }
 
-/* ---- looking through all keys ---- */
+/* ---- the scan of all keys ---- */
 
-static void end_look(struct key_indexer *l)
+static void end_scan(struct key_indexer *l)
 {
-	l->look = LOOK_NONE;
-	if (!(l->told && l->hears) && !l->look_ns)
-		begin_look_in(l, AGAIN_MS);
+	l->scan = SCAN_NONE;
+	if (!(l->told && l->hears) && !l->scan_ns)
+		scan_in(l, AGAIN_MS);
 }
 
 /* {cursor, {key, ...}} */
-static void on_portion(void *arg, int result, const redisReply *reply)
+static void on_scanned(void *arg, int result, const redisReply *reply)
 {
 	struct key_indexer *l = arg;
 	const redisReply *keys = store_item(reply, 1, REDIS_REPLY_ARRAY);
 	const char *cursor = store_string(reply, 0, NULL);
 
-	l->looking = false;
+	l->scanning = false;
 	if (result || !keys || strlen(cursor) >= sizeof(l->cursor)) {
-		l->look = LOOK_NONE;
-		begin_look_in(l, AGAIN_MS);
+		l->scan = SCAN_NONE;
+		scan_in(l, AGAIN_MS);
 		schedule(l);
 		return;
 	}
@@ -287,33 +287,33 @@ static void on_portion(void *arg, int result, const redisReply *reply)
 		size_t len;
 		const char *key = store_string(keys, i, &len);
 
-		if (l->look == LOOK_HASHES ? memchr(key, ':', len) != NULL : has_word(key, len))
+		if (l->scan == SCAN_HASHES ? memchr(key, ':', len) != NULL : has_word(key, len))
 			note(l, key, len);
 	}
 	strcpy(l->cursor, *cursor ? cursor : "0");
 	if (strcmp(l->cursor, "0") == 0) {
 		l->steps = 0;
-		if (l->look == LOOK_HASHES)
-			l->look = LOOK_STRINGS;
+		if (l->scan == SCAN_HASHES)
+			l->scan = SCAN_STRINGS;
 		else
-			end_look(l);
+			end_scan(l);
 	}
 	schedule(l);
 }
 
-static void look_on(struct key_indexer *l)
+static void scan_next(struct key_indexer *l)
 {
-	const char *type = l->look == LOOK_HASHES ? "hash" : "string";
-	char portion[16];
-	const char *args[] = { "SCAN", l->cursor, "COUNT", portion, "TYPE", type };
+	const char *type = l->scan == SCAN_HASHES ? "hash" : "string";
+	char count[16];
+	const char *args[] = { "SCAN", l->cursor, "COUNT", count, "TYPE", type };
 
-	/* There were not as many keys when it began. */
-	if (++l->steps > STEPS && l->portion < PORTION_MAX) {
-		l->portion = l->portion < PORTION_MAX / 2 ? 2 * l->portion : PORTION_MAX;
+	/* There are more keys now than when the scan began: take larger steps. */
+	if (++l->steps > STEPS && l->count < COUNT_MAX) {
+		l->count = l->count < COUNT_MAX / 2 ? 2 * l->count : COUNT_MAX;
 		l->steps = 0;
 	}
-	snprintf(portion, sizeof(portion), "%u", l->portion);
-	l->looking = !redis_command(l->store->redis, 6, args, NULL, on_portion, l);
+	snprintf(count, sizeof(count), "%u", l->count);
+	l->scanning = !redis_command(l->store->redis, 6, args, NULL, on_scanned, l);
 }
 
 static void on_size(void *arg, int result, const redisReply *reply)
@@ -321,36 +321,36 @@ static void on_size(void *arg, int result, const redisReply *reply)
 	struct key_indexer *l = arg;
 	long long n = !result && reply->type == REDIS_REPLY_INTEGER ? reply->integer / STEPS : 0;
 
-	l->looking = false;
-	l->portion = n < PORTION_MIN ? PORTION_MIN : n > PORTION_MAX ? PORTION_MAX : (unsigned)n;
+	l->scanning = false;
+	l->count = n < COUNT_MIN ? COUNT_MIN : n > COUNT_MAX ? COUNT_MAX : (unsigned)n;
 	l->steps = 0;
 	strcpy(l->cursor, "0");
-	l->look = LOOK_HASHES;
+	l->scan = SCAN_HASHES;
 	schedule(l);
 }
 
-static void begin_look(struct key_indexer *l)
+static void begin_scan(struct key_indexer *l)
 {
 	const char *args[] = { "DBSIZE" };
 
-	l->look_ns = 0;
-	l->looking = !redis_command(l->store->redis, 1, args, NULL, on_size, l);
-	if (!l->looking)
-		begin_look_in(l, AGAIN_MS);
+	l->scan_ns = 0;
+	l->scanning = !redis_command(l->store->redis, 1, args, NULL, on_size, l);
+	if (!l->scanning)
+		scan_in(l, AGAIN_MS);
 }
 
-/* ---- whether Redis tells ---- */
+/* ---- the setting of Redis that makes it send events ---- */
 
 static void set_told(struct key_indexer *l, bool told, const char *why)
 {
 	if (!told && !l->said)
 		sl_warn("key-indexer",
-			"Redis does not tell of keys that others write (%s): they are looked for "
-			"all the time",
+			"Redis does not report keys that other programs write (%s): all keys are "
+			"scanned every second instead",
 			why);
 	l->said = !told;
 	if (l->told != told)
-		begin_look_in(l, 0);
+		scan_in(l, 0);
 	l->told = told;
 	schedule(l);
 }
@@ -360,8 +360,8 @@ static const char *why_not(const redisReply *reply)
 	return reply->type == REDIS_REPLY_ERROR ? reply->str : "no answer";
 }
 
-/* One that is busy, say, is asked again. */
-static bool says_nothing(struct key_indexer *l, int result, const redisReply *reply)
+/* Whether there is no usable answer, for example because Redis is busy: ask again later. */
+static bool retry_later(struct key_indexer *l, int result, const redisReply *reply)
 {
 	if (result)
 		return true;
@@ -372,16 +372,16 @@ static bool says_nothing(struct key_indexer *l, int result, const redisReply *re
 	return true;
 }
 
-/* What was written while a flag was not there was told to nobody. */
+/* Redis sent no events for writes before the flags were set: scan for their keys. */
 static void on_set(void *arg, int result, const redisReply *reply)
 {
-	if (says_nothing(arg, result, reply))
+	if (retry_later(arg, result, reply))
 		return;
-	begin_look_in(arg, 0);
+	scan_in(arg, 0);
 	set_told(arg, reply->type != REDIS_REPLY_ERROR, why_not(reply));
 }
 
-/* What others have set stays: we add what we lack. */
+/* Keep the flags that others have set, and add the missing ones. */
 static void add_flags(struct key_indexer *l, const char *have)
 {
 	char flags[64];
@@ -404,7 +404,7 @@ static void on_flags(void *arg, int result, const redisReply *reply)
 {
 	struct key_indexer *l = arg;
 
-	if (says_nothing(l, result, reply))
+	if (retry_later(l, result, reply))
 		return;
 	if (store_item(reply, 1, REDIS_REPLY_STRING))
 		add_flags(l, store_string(reply, 1, NULL));
@@ -440,7 +440,7 @@ static void events_up(void *arg, const char *run_id)
 static void set_hears(struct key_indexer *l, bool hears)
 {
 	l->hears = hears;
-	begin_look_in(l, 0);
+	scan_in(l, 0);
 }
 
 static void events_down(void *arg)
@@ -448,11 +448,11 @@ static void events_down(void *arg)
 	struct key_indexer *l = arg;
 
 	set_hears(l, false);
-	end_hearing(l);
+	end_wait_for_events(l);
 	schedule(l);
 }
 
-/* Most of what is written we wrote: then there is nothing to do. */
+/* Most events report our own writes: nothing to do for those. */
 static void note_event(struct key_indexer *l, const char *key, size_t len)
 {
 	if (foreign_key_is_ours(key, len) || written_take(l->store->hub, key, len))
@@ -463,9 +463,9 @@ static void note_event(struct key_indexer *l, const char *key, size_t len)
 }
 
 /*
- * {"message", channel, key}, or {what, name, how many} as confirmations: what was written before
- * the last of them was heard of by nobody. Exact channels, although of strings we want few:
- * Redis tries a pattern on whatever anybody writes or publishes.
+ * {"message", channel, key}, or {kind, name, count} as a confirmation. No event reported writes
+ * before the last confirmation. We subscribe to exact channels although we need few of the strings:
+ * Redis would try a pattern on every write and every message.
  */
 static void on_event(void *arg, const redisReply *message)
 {
@@ -474,7 +474,7 @@ static void on_event(void *arg, const redisReply *message)
 	uint64_t n;
 
 	if (message->type == REDIS_REPLY_ERROR) {
-		end_hearing(l);
+		end_wait_for_events(l);
 		schedule(l);
 	} else if (strcmp(store_string(message, 0, NULL), "message") == 0) {
 		const char *channel = store_string(message, 1, &channel_len);
@@ -502,7 +502,7 @@ static void show(const struct key_indexer *l)
 {
 	struct store_hub *hub = l->store->hub;
 
-	atomic_store(&hub->compat->looking, l->look != LOOK_NONE || l->looking || l->look_ns);
+	atomic_store(&hub->compat->scanning, l->scan != SCAN_NONE || l->scanning || l->scan_ns);
 	atomic_store(&hub->compat->told, l->told && l->hears);
 	atomic_store(&hub->compat->untold, l->said);
 }
@@ -511,21 +511,21 @@ static uint64_t when_next(const struct key_indexer *l, uint64_t now)
 {
 	uint64_t at = l->to_tell ? now + STEP_MS * SL_NS_PER_MS : UINT64_MAX;
 
-	if (l->settling == SETTLING_HEARING)
+	if (l->wait == WAIT_EVENTS)
 		at = sooner(at, l->heard_by_ns);
 	if (!l->up)
 		return at;
 	at = sooner(at, l->check_ns);
 	if (l->n && !l->n_sent)
 		at = sooner(at, now + SOON_MS * SL_NS_PER_MS);
-	if (l->look != LOOK_NONE && !l->looking)
+	if (l->scan != SCAN_NONE && !l->scanning)
 		at = sooner(at, now + STEP_MS * SL_NS_PER_MS);
-	if (l->look == LOOK_NONE && !l->looking && l->look_ns)
-		at = sooner(at, l->look_ns);
+	if (l->scan == SCAN_NONE && !l->scanning && l->scan_ns)
+		at = sooner(at, l->scan_ns);
 	return at;
 }
 
-/* The timer is what does everything, so that it happens at its pace. */
+/* The timer does all work, so its rate is bounded. */
 static void schedule(struct key_indexer *l)
 {
 	uint64_t now = sl_clock_ns(), at = when_next(l, now);
@@ -547,9 +547,9 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	if (l->to_tell)
-		tell_settled(l);
-	if (l->settling == SETTLING_HEARING && now >= l->heard_by_ns)
-		end_hearing(l);
+		report_indexed(l);
+	if (l->wait == WAIT_EVENTS && now >= l->heard_by_ns)
+		end_wait_for_events(l);
 	if (!l->up) {
 		schedule(l);
 		return;
@@ -558,19 +558,19 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		check_flags(l);
 	if (l->n && !l->n_sent)
 		send_batch(l);
-	if (l->look != LOOK_NONE && !l->looking && l->n < QUEUE_MAX / 2)
-		look_on(l);
-	else if (l->look == LOOK_NONE && !l->looking && l->look_ns && now >= l->look_ns)
-		begin_look(l);
+	if (l->scan != SCAN_NONE && !l->scanning && l->n < QUEUE_MAX / 2)
+		scan_next(l);
+	else if (l->scan == SCAN_NONE && !l->scanning && l->scan_ns && now >= l->scan_ns)
+		begin_scan(l);
 	schedule(l);
 }
 
 void key_indexer_up(struct key_indexer *l)
 {
 	l->up = true;
-	l->look = LOOK_NONE;
+	l->scan = SCAN_NONE;
 	l->check_ns = 0;
-	begin_look_in(l, 0);
+	scan_in(l, 0);
 	schedule(l);
 }
 

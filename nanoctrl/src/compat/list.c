@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists of DLSlime's entities and agents, which may be long. They are read in portions, each a
- * script of its own, so that Redis serves others between two. The next portion is asked for before
+ * Lists of DLSlime's entities and agents, which may be long. They are read in batches, each a
+ * script of its own, so that Redis serves others between two. The next batch is asked for before
  * whoever wants the list is told of this one: Redis works while that is put into words.
  */
 #include <errno.h>
@@ -20,7 +20,7 @@ struct listing {
 	void *arg;
 	uint64_t bytes;	       /* of all rows so far */
 	struct text_set names; /* of agents that were told of: a scan may come to one twice */
-	bool telling;	       /* of a portion; the next one is asked for, */
+	bool telling;	       /* of a batch; the next one is asked for, */
 	int failed;	       /* and could not be */
 };
 
@@ -52,7 +52,7 @@ typedef void tell_fn(struct listing *l, int result, const void *found);
 
 typedef void send_fn(const struct store_call *call, size_t n, struct store_text *args);
 
-/* Tells of a portion. next: the arguments of the call for the next one, n of them, for send; NULL:
+/* Tells of a batch. next: the arguments of the call for the next one, n of them, for send; NULL:
  * there is none. */
 static void tell(const struct store_call *call, int result, const void *found, send_fn *send,
 		 size_t n, struct store_text *next, tell_fn *fn)
@@ -180,7 +180,7 @@ static uint64_t read_peer(const redisReply *row, struct store_peer *p)
 	return len;
 }
 
-/* several: there are other portions, and some are twice. */
+/* several: there are other batches, and some are twice. */
 static int read_peers(struct listing *l, const struct store *store, const redisReply *reply,
 		      bool several, struct store_peer_list *found, struct store_peer **peers)
 {
@@ -206,7 +206,7 @@ static int read_peers(struct listing *l, const struct store *store, const redisR
 	return STORE_OK;
 }
 
-/* For the next portion; NULL without memory. */
+/* For the next batch; NULL without memory. */
 static struct store_text *next_peers(const struct store_call *call, struct store_text place,
 				     const redisReply *names, size_t *n)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <jansson.h>
 #include "text/json_slice.h"
-#include "model/place.h"
+#include "model/json_path.h"
 
 #define DEPTH_MAX   127
 #define TARGETS_MAX 1024 /* names of a list */
@@ -112,10 +112,10 @@ static int check_value(const char *body, size_t len, struct json_slice *value,
 	}
 	if (json_too_deep(body, len, DEPTH_MAX))
 		return refuse(err, 400, "bad_json", "", "nested more than 127 deep");
-	root = place_parse(body, len,
-			   JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL |
-				   JSON_DECODE_ANY,
-			   &why);
+	root = json_path_parse(body, len,
+			       JSON_DISABLE_EOF_CHECK | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL |
+				       JSON_DECODE_ANY,
+			       &why);
 	if (!root && json_error_code(&why) == json_error_out_of_memory)
 		return -ENOMEM;
 	if (!root) {
@@ -342,8 +342,8 @@ bool compat_is_json(struct store_text t, char first)
 		return true;
 	if (json_too_deep(t.at, t.len, DEPTH_MAX + 1))
 		return false;
-	v = place_parse(t.at, t.len, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL | JSON_DECODE_ANY,
-			&why);
+	v = json_path_parse(t.at, t.len, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL | JSON_DECODE_ANY,
+			    &why);
 	fits = v != NULL;
 	json_decref(v);
 	return fits;

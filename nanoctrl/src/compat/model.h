@@ -82,7 +82,7 @@ bool compat_is_json(struct store_text t, char first);
 
 char *compat_found(const struct store_entities *found);
 
-/* The same of a list, which begins with its first portion and ends with its last. */
+/* The same of a list, which begins with its first batch and ends with its last. */
 void compat_listed(struct out *o, const struct store_entities *found);
 
 /* ---- agents ---- */

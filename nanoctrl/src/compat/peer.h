@@ -25,7 +25,7 @@ typedef void store_peers_fn(void *arg, int result, const struct store_peer *peer
 void store_put_peer(struct store *store, struct store_text scope, const struct store_peer *peer,
 		    struct store_text prefix, store_peers_fn *fn, void *arg);
 
-/* A portion of a list. */
+/* A batch of a list. */
 struct store_peer_list {
 	size_t n;
 	const struct store_peer *peers; /* values are as they are stored: anything */

@@ -39,8 +39,8 @@ static void metrics(struct store_hub *hub, struct evbuffer *out)
 		      "Whether Redis tells of keys that others write, by its events.",
 		      atomic_load(&c->told));
 	metrics_gauge(out, "store_looking",
-		      "Whether all keys are being looked through for those of others.",
-		      atomic_load(&c->looking));
+		      "Whether all keys are being scanned for those of other programs.",
+		      atomic_load(&c->scanning));
 	metrics_counter(out, "store_heard", "Keys that others wrote, as Redis told.", &c->n_heard);
 }
 
@@ -48,8 +48,9 @@ static void warnings(struct store_hub *hub, struct evbuffer *out)
 {
 	if (atomic_load(&hub->compat->untold))
 		evbuffer_add_printf(
-			out, "Redis does not tell of keys that others write, since it refuses "
-			     "CONFIG: lists have them some seconds later; the log has why\n");
+			out,
+			"Redis does not report keys that other programs write, since it refuses "
+			"CONFIG: lists have them some seconds later; the log has why\n");
 	reach_warn(hub, out);
 }
 

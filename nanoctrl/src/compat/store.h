@@ -25,7 +25,7 @@ struct compat_hub {
 	_Atomic uint64_t n_heard; /* keys of others that Redis reported */
 	_Atomic bool told;	  /* it reports, and the indexer hears it */
 	_Atomic bool untold;	  /* it refuses to be told to */
-	_Atomic bool looking;	  /* a scan of all keys is under way */
+	_Atomic bool scanning;	  /* a scan of all keys is under way */
 	struct written written;
 };
 

@@ -16,7 +16,7 @@
 #include "daemon/probe.h"
 #include "text/json_slice.h"
 
-#define LOOK_MS	     20
+#define POLL_MS	     20
 #define LOG_TAIL_MAX 4096
 
 int background_complain(const struct runtime *rt, const char *what, int ret)
@@ -64,7 +64,7 @@ int background_find(const struct runtime *rt, int wait_ms, struct cli_pidfile_in
 		ret = cli_pidfile_read(rt->pid_file, out);
 		if ((ret != -EAGAIN && (ret || out->note[0])) || sl_clock_ns() >= deadline)
 			return ret;
-		poll(NULL, 0, LOOK_MS);
+		poll(NULL, 0, POLL_MS);
 	}
 }
 
@@ -251,7 +251,7 @@ static int say_started(const struct background *b, const struct cli_daemon *d, c
 		return 1;
 	}
 	while ((ret = probe_ready(url, why, sizeof(why))) && sl_clock_ns() < deadline)
-		poll(NULL, 0, LOOK_MS);
+		poll(NULL, 0, POLL_MS);
 	print_host(url);
 	if (ret)
 		printf("%s runs (pid=%d), but is not ready: %s\n", program, (int)d->pid, why);

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <base/text_set.h>
 #include <jansson.h>
-#include "model/place.h"
+#include "model/json_path.h"
 #include "model/topology.h"
 
 /* A topology of the scope, as it is to be. */
@@ -17,7 +17,7 @@ struct side {
 	json_t *before; /* as it is stored; NULL: it is new */
 	json_t *root;	/* as it is to be */
 	bool given;	/* by the body */
-	struct place place;
+	struct json_path path;
 	struct model_topology model;
 	json_t *kept; /* wishes that the body does not have any more */
 };
@@ -34,16 +34,16 @@ static const char *name_of(const struct side *s)
 	return json_string_value(json_object_get(s->root, "name"));
 }
 
-static struct place nowhere(const struct applying *a)
+static struct json_path nowhere(const struct applying *a)
 {
-	return (struct place){ .err = a->err };
+	return (struct json_path){ .err = a->err };
 }
 
 static int no_memory(const struct applying *a)
 {
-	struct place p = nowhere(a);
+	struct json_path p = nowhere(a);
 
-	return place_no_memory(&p);
+	return json_path_no_memory(&p);
 }
 
 /* ---- what is there, and what is given ---- */
@@ -52,7 +52,8 @@ static int take_stored(struct applying *a, const struct store_topologies *have)
 {
 	for (size_t i = 0; i < have->n; i++) {
 		json_error_t why;
-		json_t *root = place_parse(have->list[i].doc.at, have->list[i].doc.len, 0, &why);
+		json_t *root =
+			json_path_parse(have->list[i].doc.at, have->list[i].doc.len, 0, &why);
 		const char *name = json_string_value(json_object_get(root, "name"));
 
 		if (!name || strcmp(name, have->list[i].name) != 0) {
@@ -74,7 +75,7 @@ static struct side *side_named(struct applying *a, const char *name)
 	return &a->sides[a->n];
 }
 
-static int take_given(struct applying *a, const struct place *p)
+static int take_given(struct applying *a, const struct json_path *p)
 {
 	struct model_topology m;
 	struct side *s;
@@ -83,14 +84,15 @@ static int take_given(struct applying *a, const struct place *p)
 	if (ret)
 		return ret;
 	if (m.scope && strcmp(m.scope, a->how->scope) != 0)
-		ret = place_refuse(p, "bad_value", "scope", "is not %s, the scope of the request",
-				   a->how->scope);
+		ret = json_path_refuse(p, "bad_value", "scope",
+				       "is not %s, the scope of the request", a->how->scope);
 	if (!ret && a->how->name && strcmp(m.topology.name, a->how->name) != 0)
-		ret = place_refuse(p, "bad_value", "name", "is not %s, the name in the path",
-				   a->how->name);
+		ret = json_path_refuse(p, "bad_value", "name", "is not %s, the name in the path",
+				       a->how->name);
 	s = ret ? NULL : side_named(a, m.topology.name);
 	if (s && s->given)
-		ret = place_refuse(p, "bad_value", "name", "is the name of another topology here");
+		ret = json_path_refuse(p, "bad_value", "name",
+				       "is the name of another topology here");
 	model_topology_fini(&m);
 	if (ret)
 		return ret;
@@ -99,27 +101,27 @@ static int take_given(struct applying *a, const struct place *p)
 	json_decref(s->root);
 	s->root = json_deep_copy(p->in);
 	s->given = true;
-	s->place = *p;
+	s->path = *p;
 	return s->root ? 0 : no_memory(a);
 }
 
-static int take_list(struct applying *a, const struct place *p)
+static int take_list(struct applying *a, const struct json_path *p)
 {
 	json_t *array, *item;
-	struct place in;
+	struct json_path in;
 	size_t i;
-	int ret = place_member(p, "topologies", REQUIRED, JSON_ARRAY, &array);
+	int ret = json_path_member(p, "topologies", REQUIRED, JSON_ARRAY, &array);
 
 	if (ret)
 		return ret;
 	if (json_array_size(array) > STORE_TOPOLOGIES_MAX)
-		return place_refuse(p, "bad_value", "topologies", "are more than %d",
-				    STORE_TOPOLOGIES_MAX);
+		return json_path_refuse(p, "bad_value", "topologies", "are more than %d",
+					STORE_TOPOLOGIES_MAX);
 	json_array_foreach(array, i, item)
 	{
-		place_element(p, "topologies", i, item, &in);
+		json_path_element(p, "topologies", i, item, &in);
 		ret = json_is_object(item) ? take_given(a, &in)
-					   : place_bad_type(&in, "", "an object");
+					   : json_path_bad_type(&in, "", "an object");
 		if (ret)
 			return ret;
 	}
@@ -325,22 +327,22 @@ static int refuse_twice(const struct named *first, const struct named *other)
 {
 	const struct named *given = other->side->given ? other : first;
 	const struct named *holder = given == other ? first : other;
-	struct place in, links;
+	struct json_path in, links;
 	char pair[48] = "";
 	int ret;
 
-	place_element(&given->side->place, "links", given->wish, NULL, &links);
+	json_path_element(&given->side->path, "links", given->wish, NULL, &links);
 	in = links;
 	if (given->pair != WHOLE) {
 		snprintf(pair, sizeof(pair), "pairs");
-		place_element(&links, pair, given->pair, NULL, &in);
+		json_path_element(&links, pair, given->pair, NULL, &in);
 	}
 	if (holder->side == given->side)
-		return place_refuse(&in, "duplicate_link", "",
-				    "names a link that links[%zu] names, too", holder->wish);
-	ret = place_refuse(&in, "conflict", "", "names a link of topology %.60s",
-			   name_of(holder->side));
-	given->side->place.err->status = 409;
+		return json_path_refuse(&in, "duplicate_link", "",
+					"names a link that links[%zu] names, too", holder->wish);
+	ret = json_path_refuse(&in, "conflict", "", "names a link of topology %.60s",
+			       name_of(holder->side));
+	given->side->path.err->status = 409;
 	return ret;
 }
 
@@ -399,7 +401,7 @@ static int unshare(struct side *s)
 	return 0;
 }
 
-static int look_for_conflicts(struct applying *a)
+static int find_conflicts(struct applying *a)
 {
 	size_t n = find_named(a, NULL), n_taken;
 	struct named *all = malloc((n + 1) * sizeof(*all));
@@ -499,29 +501,29 @@ static int read_sides(struct applying *a)
 		if (s->given && !ret)
 			ret = keep_dropped(a, s);
 		if (!ret && !s->given)
-			s->place = (struct place){ .err = &ours };
-		s->place.in = s->root;
+			s->path = (struct json_path){ .err = &ours };
+		s->path.in = s->root;
 		if (!ret)
-			ret = model_topology_read(&s->place, &s->model);
+			ret = model_topology_read(&s->path, &s->model);
 		/* One that another release wrote has no say. */
 		if (ret == -EINVAL && !s->given) {
 			model_note_junk();
 			ret = 0;
 		}
 		if (!s->given)
-			s->place.err = a->err;
+			s->path.err = a->err;
 	}
 	return ret;
 }
 
-static int apply(struct applying *a, const struct place *p, struct model_change *out)
+static int apply(struct applying *a, const struct json_path *p, struct model_change *out)
 {
 	int ret = a->how->name ? take_given(a, p) : take_list(a, p);
 
 	if (!ret)
 		ret = read_sides(a);
 	if (!ret)
-		ret = look_for_conflicts(a);
+		ret = find_conflicts(a);
 	return ret ? ret : make_change(a, out);
 }
 
@@ -529,11 +531,11 @@ int model_apply(const struct model_apply *how, const struct store_topologies *ha
 		const char *body, size_t len, struct model_change *out, struct model_error *err)
 {
 	struct applying a = { .how = how, .err = err };
-	struct place p;
+	struct json_path p;
 	int ret;
 
 	*out = (struct model_change){ .n = 0 };
-	ret = place_load(&p, body, len, err);
+	ret = json_path_load(&p, body, len, err);
 	if (ret)
 		return ret;
 	a.sides = calloc(have->n + STORE_TOPOLOGIES_MAX + 1, sizeof(*a.sides));

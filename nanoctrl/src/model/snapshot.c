@@ -10,7 +10,7 @@
 #include "text/json_slice.h"
 #include "model/model.h"
 #include "model/out.h"
-#include "model/place.h"
+#include "model/json_path.h"
 #include "store/store.h"
 
 #define TEXT_MAX	1024
@@ -27,70 +27,70 @@ static const char *const ours[] = { "schema_version", "reported_at_ms", "peer_id
 
 /* ---- one ---- */
 
-static int check_objects(const struct place *p, const char *name, size_t max)
+static int check_objects(const struct json_path *p, const char *name, size_t max)
 {
 	json_t *array, *item;
-	struct place in;
+	struct json_path in;
 	size_t i;
-	int ret = place_member(p, name, OPTIONAL, JSON_ARRAY, &array);
+	int ret = json_path_member(p, name, OPTIONAL, JSON_ARRAY, &array);
 
 	if (ret || !array)
 		return ret;
 	if (json_array_size(array) > max)
-		return place_refuse(p, "bad_value", name, "are more than %zu", max);
+		return json_path_refuse(p, "bad_value", name, "are more than %zu", max);
 	json_array_foreach(array, i, item)
 	{
-		place_element(p, name, i, item, &in);
+		json_path_element(p, name, i, item, &in);
 		if (!json_is_object(item))
-			return place_bad_type(&in, "", "an object");
+			return json_path_bad_type(&in, "", "an object");
 	}
 	return 0;
 }
 
-static int check(const struct place *p, uint64_t *interval_ms)
+static int check(const struct json_path *p, uint64_t *interval_ms)
 {
 	static const char *const texts[] = { "session_id", "host" };
 	static const char *const numbers[] = { "pid", "uptime_ms", "rss_bytes" };
 	const char *text = NULL;
 	uint64_t n = 0;
 	json_t *summary;
-	int ret = place_number(p, "interval_ms", REQUIRED, 1, interval_ms);
+	int ret = json_path_number(p, "interval_ms", REQUIRED, 1, interval_ms);
 
 	if (!ret && *interval_ms > INTERVAL_MAX_MS)
-		ret = place_bad_value(p, "interval_ms", "at most an hour");
+		ret = json_path_bad_value(p, "interval_ms", "at most an hour");
 	for (size_t i = 0; !ret && i < sizeof(texts) / sizeof(*texts); i++)
-		ret = place_text(p, texts[i], OPTIONAL, TEXT_MAX, &text);
+		ret = json_path_text(p, texts[i], OPTIONAL, TEXT_MAX, &text);
 	for (size_t i = 0; !ret && i < sizeof(numbers) / sizeof(*numbers); i++)
-		ret = place_number(p, numbers[i], OPTIONAL, 0, &n);
+		ret = json_path_number(p, numbers[i], OPTIONAL, 0, &n);
 	if (!ret)
-		ret = place_member(p, "summary", REQUIRED, JSON_OBJECT, &summary);
+		ret = json_path_member(p, "summary", REQUIRED, JSON_OBJECT, &summary);
 	if (!ret)
 		ret = check_objects(p, "nics", NICS_MAX);
 	return ret ? ret : check_objects(p, "connections", CONNECTIONS_MAX);
 }
 
-static int make_doc(const struct place *p, const char *agent, struct model_snapshot *out)
+static int make_doc(const struct json_path *p, const char *agent, struct model_snapshot *out)
 {
 	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
 		json_object_del(p->in, ours[i]);
 	if (json_object_set_new(p->in, "peer_id", json_string(agent)))
-		return place_no_memory(p);
+		return json_path_no_memory(p);
 	out->text = json_dumps(p->in, JSON_COMPACT);
 	if (!out->text)
-		return place_no_memory(p);
+		return json_path_no_memory(p);
 	out->doc = (struct store_text){ out->text, strlen(out->text) };
 	if (out->doc.len <= DOC_MAX)
 		return 0;
 	model_snapshot_fini(out);
-	return place_refuse(p, "bad_value", "", "the body is longer than %d bytes", DOC_MAX);
+	return json_path_refuse(p, "bad_value", "", "the body is longer than %d bytes", DOC_MAX);
 }
 
 int model_parse_snapshot(const char *body, size_t len, const char *agent,
 			 struct model_snapshot *out, struct model_error *err)
 {
 	uint64_t interval_ms = 0;
-	struct place p;
-	int ret = place_load(&p, body, len, err);
+	struct json_path p;
+	int ret = json_path_load(&p, body, len, err);
 
 	*out = (struct model_snapshot){ .text = NULL };
 	if (!ret)
@@ -117,8 +117,8 @@ bool model_is_snapshot(struct store_text doc)
 	json_error_t why;
 	json_t *v = !doc.len || json_too_deep(doc.at, doc.len, DEPTH_MAX)
 			    ? NULL
-			    : place_parse(doc.at, doc.len, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL,
-					  &why);
+			    : json_path_parse(doc.at, doc.len,
+					      JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &why);
 	bool fits = json_is_object(v);
 
 	json_decref(v);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <jansson.h>
 #include <base/selector.h>
-#include "model/place.h"
+#include "model/json_path.h"
 #include "store/key.h"
 
 #define WISHES_MAX    1024
@@ -20,7 +20,7 @@
 #define SELECTOR      "the name of an agent, or a selector: LABEL=VALUE,... without blanks or quotes"
 
 /* A slip in a member's name is found, not passed over. */
-static int check_members(const struct place *p, const char *const *known)
+static int check_members(const struct json_path *p, const char *const *known)
 {
 	const char *key;
 	json_t *value;
@@ -32,7 +32,7 @@ static int check_members(const struct place *p, const char *const *known)
 		while (known[i] && strcmp(known[i], key) != 0)
 			i++;
 		if (!known[i])
-			return place_refuse(p, "unknown_field", key, "is unknown");
+			return json_path_refuse(p, "unknown_field", key, "is unknown");
 	}
 	return 0;
 }
@@ -42,21 +42,23 @@ static bool is_who(const char *text)
 	return wish_is_selector(text) ? model_selector_valid(text) : key_name_valid(text);
 }
 
-static int get_who(const struct place *p, const char *name, enum place_need need, const char **out)
+static int get_who(const struct json_path *p, const char *name, enum json_path_need need,
+		   const char **out)
 {
-	int ret = place_text(p, name, need, TEXT_MAX, out);
+	int ret = json_path_text(p, name, need, TEXT_MAX, out);
 
 	if (!ret && *out && !is_who(*out))
-		ret = place_bad_value(p, name, SELECTOR);
+		ret = json_path_bad_value(p, name, SELECTOR);
 	return ret;
 }
 
-static int get_name(const struct place *p, const char *name, enum place_need need, const char **out)
+static int get_name(const struct json_path *p, const char *name, enum json_path_need need,
+		    const char **out)
 {
-	int ret = place_text(p, name, need, STORE_NAME_MAX, out);
+	int ret = json_path_text(p, name, need, STORE_NAME_MAX, out);
 
 	if (!ret && *out && !key_name_valid(*out))
-		ret = place_bad_value(p, name, "1 to 253 of [A-Za-z0-9._:@-]");
+		ret = json_path_bad_value(p, name, "1 to 253 of [A-Za-z0-9._:@-]");
 	return ret;
 }
 
@@ -83,23 +85,23 @@ bool model_size(const char *text, uint64_t *out)
 	return false;
 }
 
-static int read_labels(const struct place *p, struct expected *out)
+static int read_labels(const struct json_path *p, struct expected *out)
 {
-	struct place in;
+	struct json_path in;
 	const char *key;
 	json_t *value;
 	bool there;
-	int ret = place_object(p, "labels", OPTIONAL, &in, &there);
+	int ret = json_path_object(p, "labels", OPTIONAL, &in, &there);
 
 	if (ret || !there)
 		return ret;
 	out->labels = calloc(json_object_size(in.in) + 1, sizeof(*out->labels));
 	if (!out->labels)
-		return place_no_memory(p);
+		return json_path_no_memory(p);
 	json_object_foreach(in.in, key, value)
 	{
 		if (!json_is_string(value))
-			return place_bad_type(&in, key, "a string");
+			return json_path_bad_type(&in, key, "a string");
 		out->labels[out->n_labels++] =
 			(struct topology_label){ key, json_string_value(value) };
 	}
@@ -107,36 +109,36 @@ static int read_labels(const struct place *p, struct expected *out)
 }
 
 /* They are compared by who describes the topology: an expansion does not know regions. */
-static int check_regions(const struct place *p)
+static int check_regions(const struct json_path *p)
 {
 	static const char *const known[] = { "name", "min_size", NULL };
 	const char *name = NULL, *size = NULL;
 	json_t *array, *item;
-	struct place in;
+	struct json_path in;
 	uint64_t bytes;
 	size_t i;
-	int ret = place_member(p, "regions", OPTIONAL, JSON_ARRAY, &array);
+	int ret = json_path_member(p, "regions", OPTIONAL, JSON_ARRAY, &array);
 
 	if (ret || !array)
 		return ret;
 	json_array_foreach(array, i, item)
 	{
-		place_element(p, "regions", i, item, &in);
+		json_path_element(p, "regions", i, item, &in);
 		ret = json_is_object(item) ? check_members(&in, known)
-					   : place_bad_type(&in, "", "an object");
+					   : json_path_bad_type(&in, "", "an object");
 		if (!ret)
 			ret = get_name(&in, "name", REQUIRED, &name);
 		if (!ret)
-			ret = place_text(&in, "min_size", OPTIONAL, 32, &size);
+			ret = json_path_text(&in, "min_size", OPTIONAL, 32, &size);
 		if (!ret && size && !model_size(size, &bytes))
-			ret = place_bad_value(&in, "min_size", "a size such as 64GiB");
+			ret = json_path_bad_value(&in, "min_size", "a size such as 64GiB");
 		if (ret)
 			return ret;
 	}
 	return 0;
 }
 
-static int read_expected(const struct place *p, struct expected *out)
+static int read_expected(const struct json_path *p, struct expected *out)
 {
 	static const char *const known[] = { "select", "name", "count", "labels", "regions", NULL };
 	const char *select = NULL, *name = NULL;
@@ -148,11 +150,11 @@ static int read_expected(const struct place *p, struct expected *out)
 	if (!ret)
 		ret = get_name(p, "name", OPTIONAL, &name);
 	if (!ret && !select == !name)
-		return place_refuse(p, "bad_value", "", "has not one of select and name");
+		return json_path_refuse(p, "bad_value", "", "has not one of select and name");
 	if (!ret && name && json_object_get(p->in, "count"))
-		return place_refuse(p, "bad_value", "count", "is there beside a name");
+		return json_path_refuse(p, "bad_value", "count", "is there beside a name");
 	if (!ret)
-		ret = place_number(p, "count", OPTIONAL, 1, &out->count);
+		ret = json_path_number(p, "count", OPTIONAL, 1, &out->count);
 	if (!ret)
 		ret = read_labels(p, out);
 	if (!ret)
@@ -161,26 +163,26 @@ static int read_expected(const struct place *p, struct expected *out)
 	return ret;
 }
 
-static int read_all_expected(const struct place *p, struct topology *t)
+static int read_all_expected(const struct json_path *p, struct topology *t)
 {
 	json_t *array, *item;
-	struct place in;
+	struct json_path in;
 	size_t i;
-	int ret = place_member(p, "agents", OPTIONAL, JSON_ARRAY, &array);
+	int ret = json_path_member(p, "agents", OPTIONAL, JSON_ARRAY, &array);
 
 	if (ret || !array)
 		return ret;
 	if (json_array_size(array) > EXPECTED_MAX)
-		return place_refuse(p, "bad_value", "agents", "are more than %d", EXPECTED_MAX);
+		return json_path_refuse(p, "bad_value", "agents", "are more than %d", EXPECTED_MAX);
 	t->expected = calloc(json_array_size(array) + 1, sizeof(*t->expected));
 	if (!t->expected)
-		return place_no_memory(p);
+		return json_path_no_memory(p);
 	json_array_foreach(array, i, item)
 	{
-		place_element(p, "agents", i, item, &in);
+		json_path_element(p, "agents", i, item, &in);
 		t->n_expected = i + 1;
 		ret = json_is_object(item) ? read_expected(&in, &t->expected[i])
-					   : place_bad_type(&in, "", "an object");
+					   : json_path_bad_type(&in, "", "an object");
 		if (ret)
 			return ret;
 	}
@@ -189,17 +191,17 @@ static int read_all_expected(const struct place *p, struct topology *t)
 
 /* ---- parameters ---- */
 
-static int read_transports(const struct place *p, struct topology_params *out)
+static int read_transports(const struct json_path *p, struct topology_params *out)
 {
 	static const char *const words[] = { "rdma", "shm", "tcp" };
 	json_t *array, *item;
 	size_t i, w;
-	int ret = place_member(p, "transports", OPTIONAL, JSON_ARRAY, &array);
+	int ret = json_path_member(p, "transports", OPTIONAL, JSON_ARRAY, &array);
 
 	if (ret || !array)
 		return ret;
 	if (json_array_size(array) > TOPOLOGY_N_TRANSPORTS)
-		return place_refuse(p, "bad_value", "transports", "are more than there are");
+		return json_path_refuse(p, "bad_value", "transports", "are more than there are");
 	json_array_foreach(array, i, item)
 	{
 		for (w = 0; w < 3 && (!json_is_string(item) ||
@@ -207,35 +209,35 @@ static int read_transports(const struct place *p, struct topology_params *out)
 		     w++)
 			;
 		if (w == 3)
-			return place_bad_value(p, "transports", "a list of rdma, shm, tcp");
+			return json_path_bad_value(p, "transports", "a list of rdma, shm, tcp");
 		for (size_t j = 0; j < i; j++)
 			if (!strcmp(out->transports[j], words[w]))
-				return place_refuse(p, "bad_value", "transports", "have %s twice",
-						    words[w]);
+				return json_path_refuse(p, "bad_value", "transports",
+							"have %s twice", words[w]);
 		out->transports[i] = words[w];
 	}
 	return 0;
 }
 
-static int read_small(const struct place *p, const char *name, uint64_t most, uint32_t *out)
+static int read_small(const struct json_path *p, const char *name, uint64_t most, uint32_t *out)
 {
 	uint64_t n = 0;
-	int ret = place_number(p, name, OPTIONAL, 1, &n);
+	int ret = json_path_number(p, name, OPTIONAL, 1, &n);
 
 	if (!ret && n > most)
-		return place_refuse(p, "bad_value", name, "is more than %u", (unsigned)most);
+		return json_path_refuse(p, "bad_value", name, "is more than %u", (unsigned)most);
 	*out = (uint32_t)n;
 	return ret;
 }
 
-static int read_rails(const struct place *p, struct topology_params *out)
+static int read_rails(const struct json_path *p, struct topology_params *out)
 {
 	const json_t *v = json_object_get(p->in, "rails");
 
 	if (!json_is_string(v))
 		return read_small(p, "rails", RAILS_MAX, &out->rails);
 	if (strcmp(json_string_value(v), "all") != 0)
-		return place_bad_value(p, "rails", "a number or the word all");
+		return json_path_bad_value(p, "rails", "a number or the word all");
 	out->rails = TOPOLOGY_RAILS_ALL;
 	return 0;
 }
@@ -266,7 +268,7 @@ static bool read_bandwidth(const char *text, uint64_t *out)
 	return false;
 }
 
-static int read_params(const struct place *p, struct topology_params *out)
+static int read_params(const struct json_path *p, struct topology_params *out)
 {
 	const char *bandwidth = NULL;
 	int ret;
@@ -280,20 +282,20 @@ static int read_params(const struct place *p, struct topology_params *out)
 	if (!ret)
 		ret = read_rails(p, out);
 	if (!ret)
-		ret = place_text(p, "min_bandwidth", OPTIONAL, 32, &bandwidth);
+		ret = json_path_text(p, "min_bandwidth", OPTIONAL, 32, &bandwidth);
 	if (!ret && bandwidth && !read_bandwidth(bandwidth, &out->min_bandwidth))
-		ret = place_bad_value(p, "min_bandwidth", "a rate such as 100Gbps");
+		ret = json_path_bad_value(p, "min_bandwidth", "a rate such as 100Gbps");
 	return ret;
 }
 
 /* ---- wishes ---- */
 
-static int read_mesh(const struct place *p, struct wish *w)
+static int read_mesh(const struct json_path *p, struct wish *w)
 {
 	return get_who(p, "mesh", REQUIRED, &w->from);
 }
 
-static int read_from_to(const struct place *p, struct wish *w)
+static int read_from_to(const struct json_path *p, struct wish *w)
 {
 	int ret = get_who(p, "from", REQUIRED, &w->from);
 
@@ -315,7 +317,7 @@ static bool read_settle(const char *text, uint64_t *out)
 	return *out <= TOPOLOGY_SETTLE_MAX_MS;
 }
 
-static int read_ring(const struct place *p, struct wish *w)
+static int read_ring(const struct json_path *p, struct wish *w)
 {
 	const char *settle = NULL;
 	int ret = get_who(p, "ring", REQUIRED, &w->from);
@@ -324,18 +326,18 @@ static int read_ring(const struct place *p, struct wish *w)
 	if (!ret)
 		ret = get_name(p, "by", REQUIRED, &w->by);
 	if (!ret)
-		ret = place_text(p, "settle", OPTIONAL, 16, &settle);
+		ret = json_path_text(p, "settle", OPTIONAL, 16, &settle);
 	if (!ret && settle && !read_settle(settle, &w->settle_ms))
-		ret = place_bad_value(p, "settle", "a time such as 2s or 500ms, 60s at most");
+		ret = json_path_bad_value(p, "settle", "a time such as 2s or 500ms, 60s at most");
 	return ret;
 }
 
-static int read_star(const struct place *p, struct wish *w)
+static int read_star(const struct json_path *p, struct wish *w)
 {
 	static const char *const known[] = { "center", "leaves", NULL };
-	struct place star;
+	struct json_path star;
 	bool there;
-	int ret = place_object(p, "star", REQUIRED, &star, &there);
+	int ret = json_path_object(p, "star", REQUIRED, &star, &there);
 
 	if (!ret)
 		ret = check_members(&star, known);
@@ -344,38 +346,38 @@ static int read_star(const struct place *p, struct wish *w)
 	return ret ? ret : get_who(&star, "leaves", REQUIRED, &w->to);
 }
 
-static int read_pair(const struct place *p, const json_t *pair, struct wish_pair *out)
+static int read_pair(const struct json_path *p, const json_t *pair, struct wish_pair *out)
 {
 	out->a = json_string_value(json_array_get(pair, 0));
 	out->b = json_string_value(json_array_get(pair, 1));
 	if (json_array_size(pair) != 2 || !out->a || !out->b)
-		return place_bad_type(p, "", "a list of two agents");
+		return json_path_bad_type(p, "", "a list of two agents");
 	if (!key_name_valid(out->a) || !key_name_valid(out->b))
-		return place_bad_value(p, "",
-				       "a list of two names of 1 to 253 of [A-Za-z0-9._:@-]");
+		return json_path_bad_value(p, "",
+					   "a list of two names of 1 to 253 of [A-Za-z0-9._:@-]");
 	if (!strcmp(out->a, out->b))
-		return place_refuse(p, "bad_value", "", "links %s with itself", out->a);
+		return json_path_refuse(p, "bad_value", "", "links %s with itself", out->a);
 	return 0;
 }
 
-static int read_pairs(const struct place *p, struct wish *w)
+static int read_pairs(const struct json_path *p, struct wish *w)
 {
 	json_t *array, *item;
-	struct place in;
+	struct json_path in;
 	size_t i;
-	int ret = place_member(p, "pairs", REQUIRED, JSON_ARRAY, &array);
+	int ret = json_path_member(p, "pairs", REQUIRED, JSON_ARRAY, &array);
 
 	if (ret)
 		return ret;
 	if (json_array_size(array) > TOPOLOGY_LINKS_MAX)
-		return place_refuse(p, "too_many_links", "pairs", "are more than %d links",
-				    TOPOLOGY_LINKS_MAX);
+		return json_path_refuse(p, "too_many_links", "pairs", "are more than %d links",
+					TOPOLOGY_LINKS_MAX);
 	w->pairs = calloc(json_array_size(array) + 1, sizeof(*w->pairs));
 	if (!w->pairs)
-		return place_no_memory(p);
+		return json_path_no_memory(p);
 	json_array_foreach(array, i, item)
 	{
-		place_element(p, "pairs", i, item, &in);
+		json_path_element(p, "pairs", i, item, &in);
 		ret = read_pair(&in, item, &w->pairs[i]);
 		if (ret)
 			return ret;
@@ -386,7 +388,7 @@ static int read_pairs(const struct place *p, struct wish *w)
 
 static const struct {
 	const char *member; /* that tells the kind */
-	int (*read)(const struct place *p, struct wish *w);
+	int (*read)(const struct json_path *p, struct wish *w);
 	const char *known[9];
 } kinds[] = {
 #define PARAMS "profile", "transports", "qps", "rails", "min_bandwidth"
@@ -399,7 +401,7 @@ static const struct {
 };
 #define N_KINDS (sizeof(kinds) / sizeof(*kinds))
 
-static int read_wish(const struct place *p, struct wish *w)
+static int read_wish(const struct json_path *p, struct wish *w)
 {
 	size_t n = 0;
 	int ret;
@@ -410,47 +412,47 @@ static int read_wish(const struct place *p, struct wish *w)
 			n++;
 		}
 	if (n != 1)
-		return place_refuse(p, "bad_value", "",
-				    "has not exactly one of mesh, from, pairs, ring and star");
+		return json_path_refuse(p, "bad_value", "",
+					"has not exactly one of mesh, from, pairs, ring and star");
 	ret = check_members(p, kinds[w->kind].known);
 	if (!ret)
 		ret = kinds[w->kind].read(p, w);
 	return ret ? ret : read_params(p, &w->params);
 }
 
-static int read_wishes(const struct place *p, struct topology *t)
+static int read_wishes(const struct json_path *p, struct topology *t)
 {
 	json_t *array, *item;
-	struct place in;
+	struct json_path in;
 	size_t i, n_links = 0;
-	int ret = place_member(p, "links", OPTIONAL, JSON_ARRAY, &array);
+	int ret = json_path_member(p, "links", OPTIONAL, JSON_ARRAY, &array);
 
 	if (ret || !array)
 		return ret;
 	if (json_array_size(array) > WISHES_MAX)
-		return place_refuse(p, "bad_value", "links", "are more than %d", WISHES_MAX);
+		return json_path_refuse(p, "bad_value", "links", "are more than %d", WISHES_MAX);
 	t->wishes = calloc(json_array_size(array) + 1, sizeof(*t->wishes));
 	if (!t->wishes)
-		return place_no_memory(p);
+		return json_path_no_memory(p);
 	t->n_wishes = json_array_size(array);
 	json_array_foreach(array, i, item)
 	{
-		place_element(p, "links", i, item, &in);
+		json_path_element(p, "links", i, item, &in);
 		ret = json_is_object(item) ? read_wish(&in, &t->wishes[i])
-					   : place_bad_type(&in, "", "an object");
+					   : json_path_bad_type(&in, "", "an object");
 		if (ret)
 			return ret;
 		n_links += t->wishes[i].n_pairs;
 		if (n_links > TOPOLOGY_LINKS_MAX)
-			return place_refuse(p, "too_many_links", "links", "name more than %d links",
-					    TOPOLOGY_LINKS_MAX);
+			return json_path_refuse(p, "too_many_links", "links",
+						"name more than %d links", TOPOLOGY_LINKS_MAX);
 	}
 	return 0;
 }
 
 /* ---- all of it ---- */
 
-int model_topology_read(const struct place *p, struct model_topology *out)
+int model_topology_read(const struct json_path *p, struct model_topology *out)
 {
 	static const char *const known[] = { "version", "name", "scope", "agents", "links", NULL };
 	uint64_t version = 0;
@@ -458,15 +460,15 @@ int model_topology_read(const struct place *p, struct model_topology *out)
 
 	*out = (struct model_topology){ .scope = NULL };
 	if (!ret)
-		ret = place_number(p, "version", REQUIRED, 1, &version);
+		ret = json_path_number(p, "version", REQUIRED, 1, &version);
 	if (!ret && version != 1)
-		ret = place_bad_value(p, "version", "1");
+		ret = json_path_bad_value(p, "version", "1");
 	if (!ret)
 		ret = get_name(p, "name", REQUIRED, &out->topology.name);
 	if (!ret)
-		ret = place_text(p, "scope", OPTIONAL, STORE_NAME_MAX, &out->scope);
+		ret = json_path_text(p, "scope", OPTIONAL, STORE_NAME_MAX, &out->scope);
 	if (!ret && out->scope && !key_scope_valid(out->scope))
-		ret = place_bad_value(p, "scope", "a scope");
+		ret = json_path_bad_value(p, "scope", "a scope");
 	if (!ret)
 		ret = read_all_expected(p, &out->topology);
 	if (!ret)
@@ -479,8 +481,8 @@ int model_topology_read(const struct place *p, struct model_topology *out)
 int model_parse_topology(const char *body, size_t len, struct model_topology *out,
 			 struct model_error *err)
 {
-	struct place p;
-	int ret = place_load(&p, body, len, err);
+	struct json_path p;
+	int ret = json_path_load(&p, body, len, err);
 
 	*out = (struct model_topology){ .scope = NULL };
 	if (!ret)

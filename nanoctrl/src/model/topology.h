@@ -24,10 +24,10 @@ void model_topology_fini(struct model_topology *m);
 /* "64GiB", "4096" */
 bool model_size(const char *text, uint64_t *out);
 
-struct place;
+struct json_path;
 
 /* The same of the object at p, which has to outlive *out; root stays NULL. */
-int model_topology_read(const struct place *p, struct model_topology *out);
+int model_topology_read(const struct json_path *p, struct model_topology *out);
 
 /* What applying a body comes to. */
 struct model_change {
@@ -72,7 +72,7 @@ int model_wanted_links(const struct store_wanted *lists, size_t n_lists,
 		       size_t *n_out, void **memory);
 void model_links_fini(struct expanded_link *links, void *memory);
 
-/* A portion of the lists of all agents. */
+/* A batch of the lists of all agents. */
 char *model_wanted_lists(const char *scope, const struct store_wanted *lists, size_t n,
 			 const char *next);
 

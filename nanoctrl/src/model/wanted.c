@@ -7,7 +7,7 @@
 #include <string.h>
 #include <jansson.h>
 #include "model/out.h"
-#include "model/place.h"
+#include "model/json_path.h"
 #include "model/topology.h"
 #include "text/json_slice.h"
 
@@ -103,7 +103,7 @@ char *model_topology_report(const struct expanded_topology *t, uint64_t revision
 int model_labels(struct store_text labels, struct topology_label **out, size_t *n, void **memory)
 {
 	json_error_t why;
-	json_t *root = labels.len ? place_parse(labels.at, labels.len, 0, &why) : NULL, *value;
+	json_t *root = labels.len ? json_path_parse(labels.at, labels.len, 0, &why) : NULL, *value;
 	const char *key;
 
 	*n = 0;
@@ -270,7 +270,7 @@ int model_wanted_links(const struct store_wanted *lists, size_t n_lists,
 	for (i = 0; roots && i < n_lists; i++) {
 		json_error_t why;
 
-		root = place_parse(lists[i].list.at, lists[i].list.len, 0, &why);
+		root = json_path_parse(lists[i].list.at, lists[i].list.len, 0, &why);
 		if (json_array_append_new(roots, root ? root : json_array()))
 			return -ENOMEM;
 		total += json_array_size(json_array_get(roots, i));

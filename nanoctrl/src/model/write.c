@@ -12,7 +12,7 @@
 #include <event2/buffer.h>
 #include <jansson.h>
 #include "store/key.h"
-#include "model/place.h"
+#include "model/json_path.h"
 
 static _Atomic uint64_t n_junk;
 
@@ -39,7 +39,7 @@ static json_t *parsed(struct store_text t, json_type type)
 
 	if (!t.len)
 		return type == JSON_ARRAY ? json_array() : json_object();
-	v = place_parse(t.at, t.len, 0, &why);
+	v = json_path_parse(t.at, t.len, 0, &why);
 	if (v && json_typeof(v) == type)
 		return v;
 	json_decref(v);

@@ -34,7 +34,7 @@
 #define OWNER_LOCK  "nanoctrl.lock"
 #define REDIS_LOCK  "redis.lock"
 
-#define LOOK_MS	       20
+#define POLL_MS	       20
 #define SETTLE_MS      2000
 #define STOP_MS	       10000
 #define BACKOFF_MIN_MS 200
@@ -372,7 +372,7 @@ static int wait_a_little(const struct patience *p)
 		return -ECANCELED;
 	if (sl_clock_ns() >= p->deadline)
 		return -ETIMEDOUT;
-	poll(NULL, 0, LOOK_MS);
+	poll(NULL, 0, POLL_MS);
 	return 0;
 }
 

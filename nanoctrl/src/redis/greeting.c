@@ -67,7 +67,7 @@ static bool is_unfit(struct redis *r, const char *info)
 static void serve(struct redis *r)
 {
 	r->state = REDIS_SERVING;
-	r->look_ns = sl_clock_ns();
+	r->checked_ns = sl_clock_ns();
 	r->on_way = false;
 	r->backoff_ms = REDIS_BACKOFF_FIRST_MS;
 	if (r->locator)

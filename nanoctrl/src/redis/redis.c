@@ -457,15 +457,15 @@ static void ping(struct redis *r)
 }
 
 /* Who operates it may have set it otherwise, or given it to another release. */
-static void look(struct redis *r)
+static void check_server(struct redis *r)
 {
 	uint64_t now = sl_clock_ns();
 
-	if (!r->attr.look_ms || r->state != REDIS_SERVING || r->on_way ||
-	    now - r->look_ns < r->attr.look_ms * SL_NS_PER_MS ||
+	if (!r->attr.check_ms || r->state != REDIS_SERVING || r->on_way ||
+	    now - r->checked_ns < r->attr.check_ms * SL_NS_PER_MS ||
 	    r->n_inflight >= r->attr.max_inflight)
 		return;
-	r->look_ns = now;
+	r->checked_ns = now;
 	redis_look_again(r);
 }
 
@@ -478,7 +478,7 @@ static void on_check(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd;
 	(void)what;
-	look(r);
+	check_server(r);
 	if (!listens) {
 		if (sl_list_empty(&r->inflight))
 			return;

@@ -44,7 +44,7 @@ struct redis_attr {
 	struct redis_words admit;
 	/* So long after the greeting the server is asked again whether it is one to use, as the
 	 * greeting asked, and left where it is not. 0: never. */
-	uint32_t look_ms;
+	uint32_t check_ms;
 	/*
 	 * The connection serves: authenticated, database selected. run_id tells one life of a
 	 * server from the next; "" when the server does not say.

@@ -32,13 +32,13 @@ struct redis {
 	struct sl_list inflight; /* commands, the oldest first */
 	size_t n_inflight;
 	unsigned backoff_ms;
-	uint64_t read_ns; /* when something came */
-	uint64_t ping_ns; /* when a connection that subscribes last asked for something */
-	uint64_t look_ns; /* when it was last asked whether it is one to use */
-	bool overdue;	  /* an answer is, and nothing has come since we saw that */
-	unsigned tried;	  /* without success since it served */
-	bool logged;	  /* this outage is in the log already */
-	bool loading;	  /* it broke since the server still reads its data */
+	uint64_t read_ns;    /* when something came */
+	uint64_t ping_ns;    /* when a connection that subscribes last asked for something */
+	uint64_t checked_ns; /* when it was last asked whether it is one to use */
+	bool overdue;	     /* an answer is, and nothing has come since we saw that */
+	unsigned tried;	     /* without success since it served */
+	bool logged;	     /* this outage is in the log already */
+	bool loading;	     /* it broke since the server still reads its data */
 	bool parsing;
 	bool broken; /* while parsing: fail when done */
 	bool moving; /* the data are elsewhere: what is in flight ends, then we follow */

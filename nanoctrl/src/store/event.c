@@ -9,8 +9,8 @@
 #include "store/redis_store.h"
 #include "store/reply.h"
 
-#define FEED_PORTION 256
-#define LATER_MS     100 /* to a read in the place of one that was refused */
+#define FEED_BATCH 256
+#define LATER_MS   100 /* to a read in the place of one that was refused */
 
 /* ---- reading ---- */
 
@@ -148,7 +148,7 @@ struct feed {
 	bool known;   /* at is a place: the first read was answered */
 	bool reading; /* a read is out */
 	bool again;   /* something happened since it went out */
-	bool look;    /* what followers know may be lost: they are told where events end */
+	bool lost;    /* events may be lost: tell followers where the events end */
 	char scope[KEY_NAME_MAX + 1];
 };
 
@@ -203,8 +203,8 @@ static void take_events(struct feed *f, const struct store_events *ev)
 		f->again = true;
 		return;
 	}
-	news = move_on(f, ev) || f->look;
-	f->look = false;
+	news = move_on(f, ev) || f->lost;
+	f->lost = false;
 	if (f->at.id < ev->last)
 		f->again = true;
 	if (news)
@@ -243,7 +243,7 @@ static void read_on(struct feed *f)
 	}
 	f->reading = true;
 	f->again = false;
-	store_read_events(f->store, f->scope, &f->at, FEED_PORTION, on_events, f);
+	store_read_events(f->store, f->scope, &f->at, FEED_BATCH, on_events, f);
 }
 
 static struct feed *find_feed(struct store *store, const char *scope)
@@ -309,14 +309,14 @@ void store_wake(struct store *store, const char *scope)
 		read_on(f);
 }
 
-static void wake_feeds(struct store *store, unsigned bucket, bool look)
+static void wake_feeds(struct store *store, unsigned bucket, bool lost)
 {
 	struct sl_list *e, *tmp;
 
 	sl_list_for_each_safe (e, tmp, &store->feeds[bucket]) {
 		struct feed *f = SL_CONTAINER_OF(e, struct feed, node);
 
-		f->look = f->look || look;
+		f->lost = f->lost || lost;
 		read_on(f);
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A page of objects whose last agent has more of them than Redis is to be held for at once: the
- * rest is read in portions, each a script of its own, and whoever asked is told of all of it, since
+ * rest is read in batches, each a script of its own, and whoever asked is told of all of it, since
  * a page cuts no agent. What the agent has all the time is there once. When it ends meanwhile, or
  * starts anew, it is as if that had been before: nothing is told of what it had.
  */
@@ -47,7 +47,7 @@ static void end(struct gather *g, int result)
 	free(g);
 }
 
-/* ---- what is kept of a portion ---- */
+/* ---- what is kept of a batch ---- */
 
 static const char *keep(struct gather *g, const char *text)
 {
@@ -111,7 +111,7 @@ static int keep_page(struct gather *g, const struct store_page *page)
 	return 0;
 }
 
-/* ---- the next portion ---- */
+/* ---- the next batch ---- */
 
 /* {agent, generation, place} of what is left; NULL: that was all. */
 static const redisReply *rest_of(const redisReply *reply)
@@ -144,7 +144,7 @@ static int ask_on(struct gather *g, const struct store_call *call, const redisRe
 	return 0;
 }
 
-static int take_portion(struct gather *g, const struct store_call *call, const redisReply *reply)
+static int take_batch(struct gather *g, const struct store_call *call, const redisReply *reply)
 {
 	struct store_page page = { .n_objects = 0 };
 	struct store_rows rows = { .size = sizeof(struct store_object), .read = store_read_object };
@@ -166,7 +166,7 @@ static void finish_rest(struct store_call *call, int result, const redisReply *r
 		g->page.n_objects = g->n_others;
 		result = result == STORE_NOT_FOUND && g->of_one ? STORE_NOT_FOUND : STORE_OK;
 	} else if (result == STORE_OK) {
-		result = take_portion(g, call, reply);
+		result = take_batch(g, call, reply);
 		rest = rest_of(reply);
 	}
 	if (!result && rest)

@@ -145,11 +145,11 @@ void store_get_offer(struct store *store, const char *scope, const struct store_
 
 #define PLACE 3 /* argument of offer_list */
 
-/* All that is there for an agent may be much: it is read in portions, each a script of its own. */
+/* All that is there for an agent may be much: it is read in batches, each a script of its own. */
 struct offer_list {
 	store_offers_fn *fn;
 	void *arg;
-	struct store_cursor cursor; /* before the first portion */
+	struct store_cursor cursor; /* before the first batch */
 	struct store_offer *offers;
 	size_t n;
 	struct text_set names; /* "from/profile" of each: a scan may come to one twice */
@@ -191,7 +191,7 @@ static int add_offer(struct offer_list *l, const struct store_offer *from)
 }
 
 /* {outcome, epoch, cursor id, rows, the place to go on from} */
-static int add_portion(struct offer_list *l, const struct store_call *call, const redisReply *reply)
+static int add_batch(struct offer_list *l, const struct store_call *call, const redisReply *reply)
 {
 	const redisReply *rows = store_item(reply, 3, REDIS_REPLY_ARRAY);
 	struct store_cursor cursor;
@@ -225,7 +225,7 @@ static void finish_list(struct store_call *call, int result, const redisReply *r
 	size_t n;
 
 	if (result == STORE_OK)
-		result = add_portion(l, call, reply);
+		result = add_batch(l, call, reply);
 	if (result == STORE_OK && place.len) {
 		args = store_call_args(call, 0, &n);
 		result = args ? 0 : -ENOMEM;

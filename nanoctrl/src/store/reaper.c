@@ -19,9 +19,9 @@
 #include "store/reply.h"
 #include "store/snapshot.h"
 
-#define PORTION	      100  /* leases ended by one script */
+#define BATCH	      100  /* leases ended by one script */
 #define STRAY_MS      1000 /* of Redis' clock against the monotonic one */
-#define SCOPES_PER_GO 256  /* looked at in one round; others come with the next */
+#define SCOPES_PER_GO 256  /* in one tick of the timer; the next tick takes others */
 #define DUE_PER_GO    4096 /* besides, of those that are known to have a lease that ends */
 
 struct reaper {
@@ -32,17 +32,17 @@ struct reaper {
 	uint64_t time_ns;	/* the monotonic clock when that answer came, */
 	uint64_t time_asked_ns; /* and when it was asked for */
 	uint64_t asked_ns;	/* when the question that is out was asked */
-	uint64_t round_ns;	/* when the last round began; 0: none has */
+	uint64_t tick_ns;	/* of the last tick of the timer; 0: none yet */
 	char run_id[48];
-	char scan[24];	   /* SSCAN cursor over the scopes */
-	uint64_t pass;	   /* over all of them, from 1 */
-	uint64_t n_silent; /* scopes that were visited in it and have not said what they hold, */
-	uint64_t held;	   /* and the leases of those that have */
-	uint64_t cut_pass; /* up to this pass it looks for leases that end late */
-	struct sl_list visits; /* of scopes, to be made */
-	unsigned n_visits;     /* that are out */
+	char scan[24];	       /* SSCAN cursor over the scopes */
+	uint64_t pass;	       /* over all of them, from 1 */
+	uint64_t n_silent;     /* scopes that were swept in it and have not said what they hold, */
+	uint64_t held;	       /* and the leases of those that have */
+	uint64_t cut_pass;     /* up to this pass it looks for leases that end late */
+	struct sl_list sweeps; /* of scopes, to be made */
+	unsigned n_sweeps;     /* that are out */
 	bool up;
-	bool busy;    /* a round is out */
+	bool busy;    /* an SSCAN is waiting for its answer */
 	bool finding; /* a question for the scopes that are due */
 	bool asking;  /* a question for the time is out */
 	bool trying;  /* whether Redis takes writes */
@@ -95,7 +95,7 @@ void reaper_down(struct reaper *r)
 
 /* ---- one scope ---- */
 
-struct visit {
+struct sweep {
 	struct sl_list node; /* while it waits to be made */
 	struct reaper *reaper;
 	char scope[KEY_NAME_MAX + 1];
@@ -104,9 +104,9 @@ struct visit {
 	struct ended ended;
 };
 
-static void send_visits(struct reaper *r);
+static void send_sweeps(struct reaper *r);
 
-static void count_held(struct reaper *r, const struct visit *v, uint64_t held)
+static void count_held(struct reaper *r, const struct sweep *v, uint64_t held)
 {
 	if (!v->pass || v->pass != r->pass)
 		return;
@@ -114,7 +114,7 @@ static void count_held(struct reaper *r, const struct visit *v, uint64_t held)
 	r->n_silent--;
 }
 
-static void end_visit(struct visit *v)
+static void end_sweep(struct sweep *v)
 {
 	char where[KEY_NAME_MAX + 16];
 
@@ -123,18 +123,18 @@ static void end_visit(struct visit *v)
 	free(v);
 }
 
-/* What is left to do there is for another visit. */
-static void visit_again(struct visit *v, uint64_t late)
+/* What is left to do there is for another sweep. */
+static void sweep_again(struct sweep *v, uint64_t late)
 {
 	v->pass = 0;
 	v->late = late;
-	sl_list_append(&v->reaper->visits, &v->node);
+	sl_list_append(&v->reaper->sweeps, &v->node);
 }
 
 /* {outcome, ended, more, held, skipped, late, {name of one that ended, ...}} */
-static void on_visited(struct store_call *call, int result, const redisReply *reply)
+static void on_swept(struct store_call *call, int result, const redisReply *reply)
 {
-	struct visit *v = call->arg;
+	struct sweep *v = call->arg;
 	struct reaper *r = v->reaper;
 	uint64_t ended;
 	uint64_t more;
@@ -142,15 +142,15 @@ static void on_visited(struct store_call *call, int result, const redisReply *re
 	uint64_t skipped;
 	uint64_t late;
 
-	r->n_visits--;
-	if (result == -EBUSY) { /* with the next round */
-		sl_list_append(&r->visits, &v->node);
+	r->n_sweeps--;
+	if (result == -EBUSY) { /* with the next tick */
+		sl_list_append(&r->sweeps, &v->node);
 		return;
 	}
 	if (result != STORE_OK || !store_u64(reply, 1, &ended) || !store_u64(reply, 2, &more) ||
 	    !store_u64(reply, 3, &held) || !store_u64(reply, 4, &skipped) ||
 	    !store_u64(reply, 5, &late)) {
-		end_visit(v);
+		end_sweep(v);
 		return;
 	}
 	atomic_fetch_add(&call->store->hub->n_skipped, skipped);
@@ -158,22 +158,22 @@ static void on_visited(struct store_call *call, int result, const redisReply *re
 	ended_add(&v->ended, ended, store_item(reply, 6, REDIS_REPLY_ARRAY));
 	atomic_fetch_add(&call->store->hub->n_expired, ended);
 	if (more || late)
-		visit_again(v, late);
+		sweep_again(v, late);
 	else
-		end_visit(v);
+		end_sweep(v);
 	if (!call->store->closing)
-		send_visits(r);
+		send_sweeps(r);
 }
 
 /* What agents say waits in sockets of ours while the process is stopped, or its machine is. */
 static void note_standstill(struct reaper *r)
 {
 	const struct store_config *config = &r->store->hub->config;
-	uint64_t now = sl_clock_ns(), since_ms = (now - r->round_ns) / SL_NS_PER_MS;
+	uint64_t now = sl_clock_ns(), since_ms = (now - r->tick_ns) / SL_NS_PER_MS;
 
-	if (r->round_ns && since_ms > config->reap_ms + config->ttl_ms / 3)
+	if (r->tick_ns && since_ms > config->reap_ms + config->ttl_ms / 3)
 		hold(r, "this process stood still");
-	r->round_ns = now;
+	r->tick_ns = now;
 }
 
 static uint64_t expected_time_after(const struct reaper *r, uint64_t until_ns)
@@ -207,37 +207,37 @@ static uint64_t steady_ms(const struct reaper *r)
 	return since_ns > hold_ns ? (since_ns - hold_ns) / SL_NS_PER_MS : 0;
 }
 
-static void send_visit(struct reaper *r, struct visit *v)
+static void send_sweep(struct reaper *r, struct sweep *v)
 {
 	const struct store_config *config = &r->store->hub->config;
 	struct store_args a = { .n = 0 };
 
-	r->n_visits++;
+	r->n_sweeps++;
 	store_arg_number(&a, expected_time(r));
 	store_arg_number(&a, config->keep_ms);
-	store_arg_number(&a, PORTION);
+	store_arg_number(&a, BATCH);
 	store_arg_number(&a, config->ttl_ms);
 	store_arg_number(&a, steady_ms(r));
 	store_arg_number(&a, v->late);
-	store_send(r->store, v->scope, &scripts[SCRIPT_REAP], &a, on_visited,
+	store_send(r->store, v->scope, &scripts[SCRIPT_REAP], &a, on_swept,
 		   (union store_answer){ .done = NULL }, v);
 }
 
 /* As many as leave room for others. */
-static void send_visits(struct reaper *r)
+static void send_sweeps(struct reaper *r)
 {
 	unsigned most = r->store->hub->config.max_inflight / 4 + 1;
 	struct sl_list *e;
 
 	/* What comes by sockets is done before the timer that would find it. */
 	note_standstill(r);
-	while (r->n_visits < most && (e = sl_list_pop(&r->visits)))
-		send_visit(r, SL_CONTAINER_OF(e, struct visit, node));
+	while (r->n_sweeps < most && (e = sl_list_pop(&r->sweeps)))
+		send_sweep(r, SL_CONTAINER_OF(e, struct sweep, node));
 }
 
-static void add_visit(struct reaper *r, const char *scope, uint64_t pass, uint64_t late)
+static void add_sweep(struct reaper *r, const char *scope, uint64_t pass, uint64_t late)
 {
-	struct visit *v = calloc(1, sizeof(*v));
+	struct sweep *v = calloc(1, sizeof(*v));
 
 	if (!v)
 		return;
@@ -245,7 +245,7 @@ static void add_visit(struct reaper *r, const char *scope, uint64_t pass, uint64
 	v->pass = pass;
 	v->late = late;
 	snprintf(v->scope, sizeof(v->scope), "%s", scope);
-	sl_list_append(&r->visits, &v->node);
+	sl_list_append(&r->sweeps, &v->node);
 }
 
 /* The name at i; NULL where others wrote what is none. */
@@ -257,7 +257,7 @@ static const char *scope_at(const redisReply *scopes, size_t i)
 	return strlen(scope) == len && key_scope_valid(scope) ? scope : NULL;
 }
 
-static void add_visits(struct reaper *r, const redisReply *scopes, uint64_t pass, uint64_t late)
+static void add_sweeps(struct reaper *r, const redisReply *scopes, uint64_t pass, uint64_t late)
 {
 	for (size_t i = 0; i < scopes->elements; i++) {
 		const char *scope = scope_at(scopes, i);
@@ -267,12 +267,12 @@ static void add_visits(struct reaper *r, const redisReply *scopes, uint64_t pass
 			continue;
 		}
 		r->n_silent += pass != 0;
-		add_visit(r, scope, pass, late);
+		add_sweep(r, scope, pass, late);
 	}
-	send_visits(r);
+	send_sweeps(r);
 }
 
-/* ---- a round ---- */
+/* ---- a tick of the timer ---- */
 
 /* A pass over all scopes, of which the answers came before that to the next SSCAN, begins anew. */
 static void begin_pass(struct reaper *r)
@@ -286,7 +286,7 @@ static void begin_pass(struct reaper *r)
 	r->held = 0;
 }
 
-/* Late leases are looked for while none may end, and until all scopes have been visited since. */
+/* Late leases are looked for while none may end, and until all scopes have been swept since. */
 static bool must_cut(struct reaper *r)
 {
 	if (!expected_time(r))
@@ -312,7 +312,7 @@ static void on_scopes(void *arg, int result, const redisReply *reply)
 	}
 	strcpy(r->scan, *cursor ? cursor : "0");
 	late = must_cut(r);
-	add_visits(r, scopes, r->pass, late);
+	add_sweeps(r, scopes, r->pass, late);
 }
 
 static void scan_scopes(struct reaper *r)
@@ -332,10 +332,10 @@ static void on_due(void *arg, int result, const redisReply *reply)
 	r->finding = false;
 	if (result || reply->type != REDIS_REPLY_ARRAY)
 		return;
-	add_visits(r, reply, 0, 0);
+	add_sweeps(r, reply, 0, 0);
 }
 
-/* However many scopes there are, those where a lease is to end are visited at once. */
+/* However many scopes there are, those where a lease is to end are swept at once. */
 static void find_due(struct reaper *r)
 {
 	char time[24], count[16];
@@ -446,8 +446,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	if (r->store->compat && !store_is_cluster(r->store))
 		r->store->hub->hooks->sweep(r->store);
 	store_sweep_snapshots(r->store);
-	send_visits(r);
-	if (!sl_list_empty(&r->visits))
+	send_sweeps(r);
+	if (!sl_list_empty(&r->sweeps))
 		return;
 	find_due(r);
 	scan_scopes(r);
@@ -463,7 +463,7 @@ int reaper_create(struct store *store, struct reaper **out)
 	if (!r)
 		return -ENOMEM;
 	r->store = store;
-	sl_list_init(&r->visits);
+	sl_list_init(&r->sweeps);
 	strcpy(r->scan, "0");
 	r->timer = event_new(store->base, -1, EV_PERSIST, on_timer, r);
 	if (!r->timer || notices_create(store, &r->notices) || event_add(r->timer, &tv)) {
@@ -480,8 +480,8 @@ void reaper_destroy(struct reaper *r)
 
 	if (!r)
 		return;
-	while ((e = sl_list_pop(&r->visits)))
-		free(SL_CONTAINER_OF(e, struct visit, node));
+	while ((e = sl_list_pop(&r->sweeps)))
+		free(SL_CONTAINER_OF(e, struct sweep, node));
 	if (r->timer)
 		event_free(r->timer);
 	notices_destroy(r->notices);

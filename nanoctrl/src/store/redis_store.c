@@ -182,7 +182,7 @@ static int connect_store(struct store *store)
 				   .name = "nanoctrl",
 				   .timeout_ms = hub->config.timeout_ms,
 				   .max_inflight = hub->config.max_inflight,
-				   .look_ms = hub->config.look_ms,
+				   .check_ms = hub->config.check_ms,
 				   .admit = ask_schema(&hub->keys),
 				   .up = on_up,
 				   .down = on_down,

@@ -8,9 +8,9 @@
 #include "store/reply.h"
 #include "store/snapshot.h"
 
-#define PAGE_BYTES    (1024 * 1024)
-#define DOC_BYTES     (512 * 1024) /* a longer one is left out of lists */
-#define SWEEP_PORTION 32
+#define PAGE_BYTES  (1024 * 1024)
+#define DOC_BYTES   (512 * 1024) /* a longer one is left out of lists */
+#define SWEEP_BATCH 32
 
 /* Whoever names no scope is in the native scope "default", and in none of the others'. */
 struct store_text store_snapshot_scope(const char *scope)
@@ -140,7 +140,7 @@ void store_sweep_snapshots(struct store *store)
 {
 	struct store_args a = { .n = 0 };
 
-	store_arg_number(&a, SWEEP_PORTION);
+	store_arg_number(&a, SWEEP_BATCH);
 	store_send_prefixed(store, root_of(store), &scripts[SCRIPT_SNAPSHOT_SWEEP], (size_t)a.n,
 			    a.v, store_finish_done, (union store_answer){ .done = NULL }, NULL);
 }

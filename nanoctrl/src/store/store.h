@@ -40,7 +40,7 @@ struct store_config {
 	uint32_t grace_ms;	    /* what is left of a lease after its session broke */
 	uint32_t reap_ms;	    /* how often overdue leases are looked for */
 	uint32_t timeout_ms;	    /* an answer that takes longer breaks the connection */
-	uint32_t look_ms;	    /* how often it is seen whether Redis is still one to use */
+	uint32_t check_ms;	    /* how often it is seen whether Redis is still one to use */
 	uint32_t max_inflight;	    /* calls of one loop */
 	uint32_t max_objects;	    /* of one agent */
 	uint32_t keep_events;	    /* of one scope */
@@ -50,12 +50,12 @@ struct store_config {
 	const struct store_compat *compat; /* store/compat.h; NULL: none */
 };
 
-#define STORE_CONFIG_INIT                                                              \
-	{                                                                              \
-		.url = "redis://127.0.0.1:6379", .ttl_ms = 15000, .beat_ms = 5000,     \
-		.grace_ms = 2000, .reap_ms = 500, .timeout_ms = 5000, .look_ms = 3000, \
-		.max_inflight = 10000, .max_objects = 4096, .keep_events = 1000,       \
-		.keep_ms = 600000, .compat_hold_ms = 30000, .max_list = 32 << 20       \
+#define STORE_CONFIG_INIT                                                               \
+	{                                                                               \
+		.url = "redis://127.0.0.1:6379", .ttl_ms = 15000, .beat_ms = 5000,      \
+		.grace_ms = 2000, .reap_ms = 500, .timeout_ms = 5000, .check_ms = 3000, \
+		.max_inflight = 10000, .max_objects = 4096, .keep_events = 1000,        \
+		.keep_ms = 600000, .compat_hold_ms = 30000, .max_list = 32 << 20        \
 	}
 
 /* -EINVAL for a URL that is none (logged), -ENOMEM. The hub outlives its stores. */
@@ -332,11 +332,11 @@ struct store_scope {
 	uint64_t n_agents, n_topologies; /* 0 where only their scopes are told */
 };
 
-/* next: where the next portion begins, "0" at the end. */
+/* next: where the next batch begins, "0" at the end. */
 typedef void store_scopes_fn(void *arg, int result, const struct store_scope *scopes, size_t n,
 			     const char *next);
 
-/* About `limit` of the scopes that hold anything, from next of the portion before on, or "0". One
+/* About `limit` of the scopes that hold anything, from next of the batch before on, or "0". One
  * may come twice. 0. */
 void store_list_scopes(struct store *store, const char *next, unsigned limit, store_scopes_fn *fn,
 		       void *arg);
@@ -404,7 +404,7 @@ typedef void store_wanted_fn(void *arg, int result, const struct store_wanted *l
 void store_get_wanted(struct store *store, const char *scope, const char *agent,
 		      store_wanted_fn *fn, void *arg);
 
-/* About `limit` of all lists, from next of the portion before on, or "0"; next is "0" at the end.
+/* About `limit` of all lists, from next of the batch before on, or "0"; next is "0" at the end.
  * One may come twice. */
 void store_list_wanted(struct store *store, const char *scope, const char *next, unsigned limit,
 		       store_wanted_fn *fn, void *arg);

@@ -355,7 +355,7 @@ static int (*const kinds[])(struct work *w, const struct wish *wish) = {
 /* ---- a topology ---- */
 
 /* An agent with another label than is expected counts as absent. */
-static int look_at_labels(struct work *w, const struct expected *e, const struct topology_agent *a)
+static int check_labels(struct work *w, const struct expected *e, const struct topology_agent *a)
 {
 	bool fits = true;
 	int ret = 0;
@@ -374,7 +374,7 @@ static int look_at_labels(struct work *w, const struct expected *e, const struct
 	return ret;
 }
 
-static int look_for_absent(struct work *w)
+static int find_absent(struct work *w)
 {
 	int ret = 0;
 
@@ -386,7 +386,7 @@ static int look_for_absent(struct work *w)
 			if (w->agents[j].gone || !wish_selects(e->who, &w->agents[j]))
 				continue;
 			n++;
-			ret = look_at_labels(w, e, &w->agents[j]);
+			ret = check_labels(w, e, &w->agents[j]);
 		}
 		if (ret || n >= e->count)
 			continue;
@@ -417,7 +417,7 @@ static int keep_links(struct work *w, const struct expanded_link *kept, size_t n
 
 static int expand_one(struct work *w, const struct expanded_link *kept, size_t n_kept)
 {
-	int ret = look_for_absent(w);
+	int ret = find_absent(w);
 
 	for (size_t i = 0; i < w->topology->n_wishes && !ret; i++)
 		ret = kinds[w->topology->wishes[i].kind](w, &w->topology->wishes[i]);

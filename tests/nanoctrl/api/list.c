@@ -128,7 +128,7 @@ static void pages__of_large_agents_end_early(void **state)
 }
 
 /* With their descriptors they may be many times what is listed. */
-static void list__of_regions_reads_them_in_portions(void **state)
+static void list__of_regions_reads_them_in_batches(void **state)
 {
 	struct api_fixture *f = *state;
 	struct api_answer a = { .status = 0 };
@@ -155,7 +155,7 @@ int main(void)
 		TEST(lists__have_what_is_of_agents_that_the_selector_matches),
 		TEST(lists__with_a_selector_are_as_bounded),
 		TEST(pages__of_large_agents_end_early),
-		TEST(list__of_regions_reads_them_in_portions),
+		TEST(list__of_regions_reads_them_in_batches),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -189,7 +189,7 @@ static void session__after_lost_data_says_resync(void **state)
 }
 
 /* The lease is there, and what the agent published since may be lost. */
-static void session__after_a_lost_tail_says_resync(void **state)
+static void session__after_lost_events_says_resync(void **state)
 {
 	struct api_fixture *f = *state;
 	static struct api_stream s;
@@ -384,7 +384,7 @@ int main(void)
 						api_setup_short_leases, api_teardown),
 		TEST(session__behind_a_later_one_is_refused),
 		TEST(session__after_lost_data_says_resync),
-		TEST(session__after_a_lost_tail_says_resync),
+		TEST(session__after_lost_events_says_resync),
 		TEST(resync__of_very_many_agents_is_spread_over_those_of_all_servers),
 		TEST(session__of_which_redis_lost_the_opening_says_resync),
 		cmocka_unit_test_setup_teardown(

@@ -178,10 +178,10 @@ case_a_redis_that_refuses_config_is_said() {
 	redis-cli -s "$dir/given.sock" acl setuser default -config >/dev/null
 	expect 0 started nc start --port 0 --set server.drain_accept=0 --redis-url "unix://$dir/given.sock"
 	url=$(field address)
-	until_says "warning: Redis does not tell of keys that others write, since it refuses CONFIG" nc status
+	until_says "warning: Redis does not report keys that other programs write, since it refuses CONFIG" nc status
 	expect 0 "ready: yes" nc status
-	expect 0 '{"status":"ok","warnings":["Redis does not tell of keys' curl -s -m 60 "$url/readyz"
-	expect 0 "Redis does not tell of keys that others write (NOPERM" cat "$dir/run/nanoctrl.log"
+	expect 0 '{"status":"ok","warnings":["Redis does not report keys' curl -s -m 60 "$url/readyz"
+	expect 0 "Redis does not report keys that other programs write (NOPERM" cat "$dir/run/nanoctrl.log"
 	metric_is told 0 || die "it says that it is told"
 	metric_is looking 1 || die "it does not look"
 	redis-cli -s "$dir/given.sock" hset service:e entity_type service entity_id e kind k info '{"entity_id":"theirs"}' >/dev/null

@@ -45,7 +45,7 @@ static void give_much(struct script_fixture *f)
 /* ---- the end of an agent ---- */
 
 /* It has nothing of the former. */
-static void cleanup__leaves_who_takes_the_name_between_two_portions(void **state)
+static void cleanup__leaves_who_takes_the_name_between_two_batches(void **state)
 {
 	struct script_fixture *f = *state;
 	char rest[64];
@@ -114,7 +114,7 @@ static long long sum(struct script_fixture *f, const char *command, const char *
 			     N_NAMERS, command, key);
 }
 
-static void cleanup__of_one_whom_very_many_named_tells_them_in_portions(void **state)
+static void cleanup__of_one_whom_very_many_named_tells_them_in_batches(void **state)
 {
 	struct script_fixture *f = *state;
 	char rest[64] = "";
@@ -154,7 +154,7 @@ static void cleanup__of_who_took_the_name_elsewhere_tells_the_rest_of_the_former
 }
 
 /* What is kept for the name while its namers are told is the next one's. */
-static void cleanup__leaves_targets_that_come_between_two_portions(void **state)
+static void cleanup__leaves_targets_that_come_between_two_batches(void **state)
 {
 	struct script_fixture *f = *state;
 	char rest[64] = "";
@@ -182,7 +182,7 @@ static const char *sweep(struct script_fixture *f)
 	return script_run_for(f, &compat_scripts[COMPAT_PEER_SWEEP], "", args);
 }
 
-static void start__of_one_whom_very_many_named_asks_them_in_portions(void **state)
+static void start__of_one_whom_very_many_named_asks_them_in_batches(void **state)
 {
 	struct script_fixture *f = *state;
 	long long asked = 0;
@@ -202,7 +202,7 @@ static void start__of_one_whom_very_many_named_asks_them_in_portions(void **stat
 
 /* ---- targets ---- */
 
-static void topology__of_many_goes_in_portions(void **state)
+static void topology__of_many_goes_in_batches(void **state)
 {
 	struct script_fixture *f = *state;
 	char args[2048] = "s|me|1|{\"target_peers\":[]}";
@@ -232,7 +232,7 @@ static void topology__of_many_goes_in_portions(void **state)
 
 /* ---- what others wrote ---- */
 
-static void learn__of_very_many_targets_goes_in_portions(void **state)
+static void learn__of_very_many_targets_goes_in_batches(void **state)
 {
 	struct script_fixture *f = *state;
 	redisReply *r;
@@ -281,15 +281,15 @@ static void learn__of_a_region_that_is_gone_owns_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(cleanup__leaves_who_takes_the_name_between_two_portions),
+		TEST(cleanup__leaves_who_takes_the_name_between_two_batches),
 		TEST(cleanup__leaves_who_takes_the_name_elsewhere),
 		TEST(cleanup__that_another_one_ended_tells_nobody_again),
-		TEST(cleanup__of_one_whom_very_many_named_tells_them_in_portions),
+		TEST(cleanup__of_one_whom_very_many_named_tells_them_in_batches),
 		TEST(cleanup__of_who_took_the_name_elsewhere_tells_the_rest_of_the_formers),
-		TEST(cleanup__leaves_targets_that_come_between_two_portions),
-		TEST(start__of_one_whom_very_many_named_asks_them_in_portions),
-		TEST(topology__of_many_goes_in_portions),
-		TEST(learn__of_very_many_targets_goes_in_portions),
+		TEST(cleanup__leaves_targets_that_come_between_two_batches),
+		TEST(start__of_one_whom_very_many_named_asks_them_in_batches),
+		TEST(topology__of_many_goes_in_batches),
+		TEST(learn__of_very_many_targets_goes_in_batches),
 		TEST(learn__of_a_region_that_is_gone_owns_nothing),
 	};
 

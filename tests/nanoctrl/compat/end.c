@@ -74,9 +74,9 @@ static void ends__without_a_word_are_counted_and_logged(void **state)
 			 1);
 }
 
-/* More than three portions of what goes with one script. */
-#define N_OWNED	   1501
-#define N_PORTIONS ((N_OWNED + 499) / 500)
+/* More than three batches of what goes with one script. */
+#define N_OWNED	  1501
+#define N_BATCHES ((N_OWNED + 499) / 500)
 
 static void give_much(struct api_fixture *f)
 {
@@ -97,12 +97,12 @@ static void assert_much_is_gone(struct api_fixture *f)
 						  "nanoctrl:owned:0:a nanoctrl:targets:0:a"),
 			 0);
 	/* A sweep that comes between takes one of them, or finds that nothing is left. */
-	assert_in_range(test_redis_calls(&f->redis, "spop"), N_PORTIONS, 2 * N_PORTIONS);
+	assert_in_range(test_redis_calls(&f->redis, "spop"), N_BATCHES, 2 * N_BATCHES);
 	assert_value(f, "LIST", "inbox:b", "{\"peer\":\"a\",\"type\":\"cleanup\"}");
 }
 
 /* All of it is gone when the answer comes, and who is told is told once. */
-static void cleanup__of_one_who_owns_much_goes_in_portions(void **state)
+static void cleanup__of_one_who_owns_much_goes_in_batches(void **state)
 {
 	struct api_fixture *f = *state;
 
@@ -112,7 +112,7 @@ static void cleanup__of_one_who_owns_much_goes_in_portions(void **state)
 	assert_int_equal(test_redis_do(&f->redis, "ZCARD nanoctrl:peers:"), 0);
 }
 
-static void agent__that_owned_much_goes_in_portions_when_its_time_is_over(void **state)
+static void agent__that_owned_much_goes_in_batches_when_its_time_is_over(void **state)
 {
 	struct api_fixture *f = *state;
 
@@ -280,8 +280,8 @@ int main(void)
 		TEST(cleanup__takes_what_is_the_agents_and_nothing_else),
 		TEST(agent__whose_time_has_run_out_is_cleaned_up),
 		TEST(ends__without_a_word_are_counted_and_logged),
-		TEST(cleanup__of_one_who_owns_much_goes_in_portions),
-		TEST(agent__that_owned_much_goes_in_portions_when_its_time_is_over),
+		TEST(cleanup__of_one_who_owns_much_goes_in_batches),
+		TEST(agent__that_owned_much_goes_in_batches_when_its_time_is_over),
 		TEST(start__of_a_name_of_which_much_is_left_begins_with_nothing),
 		TEST(cleanup__tells_everyone_whom_the_agent_ever_named),
 		TEST(cleanup__over_a_damaged_set_of_namers_is_whole),

@@ -310,7 +310,7 @@ static void list__that_many_ask_for_is_read_for_all_at_once(void **state)
 		assert_int_equal(api_finish(fds[i], &f->said), 200);
 		assert_int_equal(api_count(&f->said, "entities"), i % 2 ? 1 : 602);
 	}
-	/* Each loop reads either list twice, in three portions. */
+	/* Each loop reads either list twice, in three batches. */
 	assert_in_range(test_redis_calls(&f->redis, "zrangebylex"), 1, 2 * 2 * 2 * 3);
 }
 

@@ -96,7 +96,7 @@ static int until_told(const struct api_fixture *f)
 {
 	uint64_t start = sl_clock_ns();
 
-	while (!atomic_load(&f->hub->compat->told) || atomic_load(&f->hub->compat->looking))
+	while (!atomic_load(&f->hub->compat->told) || atomic_load(&f->hub->compat->scanning))
 		if (sl_clock_ns() - start > GIVE_UP_NS)
 			fail_msg("Redis never tells");
 	return 0;

@@ -139,7 +139,7 @@ static void routes__look_at_none_of_a_hundred_thousand_keys(void **state)
 
 /* It began when there were few keys, or could not ask. What it takes is steps of 10 ms: 82 for the
  * strings as for the hashes when it grows in time, 164 of the size that it began with. */
-static void look__that_meets_more_keys_than_it_knew_of_takes_larger_portions(void **state)
+static void scan__of_more_keys_than_at_its_beginning_takes_larger_batches(void **state)
 {
 	struct api_fixture *f = *state;
 	struct test_redis *r = &f->redis;
@@ -154,7 +154,7 @@ static void look__that_meets_more_keys_than_it_knew_of_takes_larger_portions(voi
 	test_redis_do(r, "CONFIG RESETSTAT");
 	reconnect(f);
 	until_redis_says(f, "INFO commandstats", 0, "cmdstat_dbsize:");
-	while (atomic_load(&f->hub->compat->looking))
+	while (atomic_load(&f->hub->compat->scanning))
 		if (sl_clock_ns() - start > GIVE_UP_NS)
 			fail_msg("it never ends");
 	assert_in_range(test_redis_calls(r, "scan"), 164, 300);
@@ -171,7 +171,7 @@ int main(void)
 		TEST(hash__without_an_end_gets_one),
 		TEST(keys__of_somebody_else_stay_as_they_are),
 		TEST(routes__look_at_none_of_a_hundred_thousand_keys),
-		TEST(look__that_meets_more_keys_than_it_knew_of_takes_larger_portions),
+		TEST(scan__of_more_keys_than_at_its_beginning_takes_larger_batches),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

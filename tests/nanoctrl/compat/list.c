@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of DLSlime's entities and agents come in portions, over a real Redis: what becomes of who
+/* Lists of DLSlime's entities and agents come in batches, over a real Redis: what becomes of who
  * comes and goes between two, and of the list when something fails there. */
 #include "tests/nanoctrl/store/fixture.h"
 
@@ -12,19 +12,19 @@
 #include "compat/peer.h"
 #include "compat/store.h"
 
-#define MANY	    3000
-#define PORTION_MAX 256
-#define N_SCOPES    8
+#define MANY	  3000
+#define BATCH_MAX 256
+#define N_SCOPES  8
 
 /* Whoever lists, and what was told of so far. */
 struct listing {
 	struct fixture *f;
-	void (*between)(struct listing *l); /* behind a portion that is not the last */
+	void (*between)(struct listing *l); /* behind a batch that is not the last */
 	char scope[16];
 	const char *kind;
 	int told[2 * MANY]; /* how often, by number */
-	unsigned n_portions;
-	size_t largest; /* portion */
+	unsigned n_batches;
+	size_t largest; /* batch */
 	int result;
 	unsigned n_ends;
 	bool done;
@@ -41,12 +41,12 @@ static void count(struct listing *l, int i)
 	l->told[i]++;
 }
 
-static void end_portion(struct listing *l, int result, size_t n, bool more)
+static void end_batch(struct listing *l, int result, size_t n, bool more)
 {
 	assert_false(l->done);
 	l->result = result;
 	if (!result) {
-		l->n_portions++;
+		l->n_batches++;
 		l->largest = n > l->largest ? n : l->largest;
 	}
 	if (result || !more)
@@ -61,7 +61,7 @@ static void on_entities(void *arg, int result, const struct store_entities *foun
 
 	for (size_t i = 0; !result && i < found->n; i++)
 		count(l, atoi(found->info[i].at));
-	end_portion(l, result, result ? 0 : found->n, !result && found->more);
+	end_batch(l, result, result ? 0 : found->n, !result && found->more);
 }
 
 static void on_peers(void *arg, int result, const struct store_peer_list *found)
@@ -70,7 +70,7 @@ static void on_peers(void *arg, int result, const struct store_peer_list *found)
 
 	for (size_t i = 0; !result && i < found->n; i++)
 		count(l, atoi(found->peers[i].name.at));
-	end_portion(l, result, result ? 0 : found->n, !result && found->more);
+	end_batch(l, result, result ? 0 : found->n, !result && found->more);
 }
 
 static void list_entities(struct fixture *f, struct listing *l, const char *type)
@@ -138,9 +138,9 @@ static void assert_told_once_at_most(const struct listing *l)
 		assert_in_range(l->told[i], 0, 1);
 }
 
-/* ---- portions ---- */
+/* ---- batches ---- */
 
-static void list__of_very_many_comes_in_portions(void **state)
+static void list__of_very_many_comes_in_batches(void **state)
 {
 	struct listing e = { .scope = "s" }, p = { .scope = "s" }, of_type = { .scope = "s" };
 	struct fixture *f = *state;
@@ -153,13 +153,13 @@ static void list__of_very_many_comes_in_portions(void **state)
 	assert_told(&e, 0, MANY, 1);
 	assert_told(&of_type, 0, MANY, 1);
 	assert_told(&p, 0, MANY, 1);
-	assert_in_range(e.largest, 1, PORTION_MAX);
-	assert_in_range(of_type.largest, 1, PORTION_MAX);
-	assert_in_range(p.largest, 1, PORTION_MAX);
+	assert_in_range(e.largest, 1, BATCH_MAX);
+	assert_in_range(of_type.largest, 1, BATCH_MAX);
+	assert_in_range(p.largest, 1, BATCH_MAX);
 }
 
-/* A portion ends behind 256 KiB. */
-static void list__of_what_is_long_comes_in_portions_of_few(void **state)
+/* A batch ends behind 256 KiB. */
+static void list__of_what_is_long_comes_in_batches_of_few(void **state)
 {
 	struct listing e = { .scope = "s" }, p = { .scope = "s" };
 	struct fixture *f = *state;
@@ -184,7 +184,7 @@ static void make_too_long(struct fixture *f)
 }
 
 /* Redis has read it all the same. */
-static void list__of_what_is_left_out_comes_in_portions_of_few(void **state)
+static void list__of_what_is_left_out_comes_in_batches_of_few(void **state)
 {
 	struct listing of_kind = { .scope = "s", .kind = "another" };
 	struct listing e = { .scope = "l" }, p = { .scope = "l" };
@@ -194,7 +194,7 @@ static void list__of_what_is_left_out_comes_in_portions_of_few(void **state)
 	list_entities(f, &of_kind, NULL);
 	assert_int_equal(of_kind.result, STORE_OK);
 	assert_told(&of_kind, 0, 40, 0);
-	assert_in_range(of_kind.n_portions, 40 / 3, 40);
+	assert_in_range(of_kind.n_batches, 40 / 3, 40);
 
 	add_entities(f, "l", 0, 3, 1);
 	add_peers(f, "l", 0, 3, 1);
@@ -203,11 +203,11 @@ static void list__of_what_is_left_out_comes_in_portions_of_few(void **state)
 	list_peers(f, &p);
 	assert_told(&e, 0, 3, 0);
 	assert_told(&p, 0, 3, 0);
-	assert_in_range(e.n_portions, 3, 4);
-	assert_in_range(p.n_portions, 3, 4);
+	assert_in_range(e.n_batches, 3, 4);
+	assert_in_range(p.n_batches, 3, 4);
 }
 
-static void list__that_is_short_is_one_portion(void **state)
+static void list__that_is_short_is_one_batch(void **state)
 {
 	struct listing e = { .scope = "s" }, p = { .scope = "s" }, none = { .scope = "n" };
 	struct fixture *f = *state;
@@ -217,28 +217,28 @@ static void list__that_is_short_is_one_portion(void **state)
 	list_entities(f, &e, NULL);
 	list_peers(f, &p);
 	list_peers(f, &none);
-	assert_int_equal(e.n_portions, 1);
-	assert_int_equal(p.n_portions, 1);
-	assert_int_equal(none.n_portions, 1);
+	assert_int_equal(e.n_batches, 1);
+	assert_int_equal(p.n_batches, 1);
+	assert_int_equal(none.n_batches, 1);
 	assert_told(&e, 0, 100, 1);
 	assert_told(&p, 0, 100, 1);
 	assert_told(&none, 0, 2 * MANY, 0);
 }
 
-/* ---- between two portions ---- */
+/* ---- between two batches ---- */
 
 /* Of those told of, some go and some go and come again; of the others, some go; and some are new,
  * which stand before and behind those that come next. */
 static void change_entities(struct listing *l)
 {
 	const char *s = l->scope;
-	int next = (int)l->n_portions * PORTION_MAX;
+	int next = (int)l->n_batches * BATCH_MAX;
 
 	remove_entities(l->f, s, next - 40, 20);
 	add_entities(l->f, s, next - 40, 10, 1);
 	if (next + 40 < MANY)
 		remove_entities(l->f, s, next + 20, 10);
-	add_entities(l->f, s, MANY + 50 * (int)l->n_portions, 10, 1);
+	add_entities(l->f, s, MANY + 50 * (int)l->n_batches, 10, 1);
 }
 
 static void entities__that_stay_are_listed_once_whoever_comes_and_goes(void **state)
@@ -248,16 +248,16 @@ static void entities__that_stay_are_listed_once_whoever_comes_and_goes(void **st
 
 	add_entities(f, "s", 0, MANY, 1);
 	list_entities(f, &l, NULL);
-	assert_true(l.n_portions > 3);
+	assert_true(l.n_batches > 3);
 	assert_told_once_at_most(&l);
 	for (int i = 0; i < MANY; i++) {
-		int into = i % PORTION_MAX; /* of a portion, as it was at first */
-		bool goes = i >= PORTION_MAX && into >= 20 && into < 30;
+		int into = i % BATCH_MAX; /* of a batch, as it was at first */
+		bool goes = i >= BATCH_MAX && into >= 20 && into < 30;
 
-		/* The first of them shift those behind them into the portion before. */
+		/* The first of them shift those behind them into the batch before. */
 		assert_int_equal(l.told[i], !goes || l.told[i]);
 	}
-	assert_int_equal(l.told[PORTION_MAX + 20], 0);
+	assert_int_equal(l.told[BATCH_MAX + 20], 0);
 }
 
 /* Each beat moves one to the end of the index, and most go, for which Redis makes it smaller: what
@@ -266,7 +266,7 @@ static void beat_and_go(struct listing *l)
 {
 	char goes[MANY + 1];
 
-	if (l->n_portions > 1)
+	if (l->n_batches > 1)
 		return;
 	for (int i = 0; i < MANY; i++)
 		goes[i] = !l->told[i] && i % 50 ? '1' : '0';
@@ -290,7 +290,7 @@ static void agents__that_stay_are_listed_once_whoever_comes_and_goes(void **stat
 		snprintf(l.scope, sizeof(l.scope), "s%d", s);
 		add_peers(f, l.scope, 0, MANY, 1);
 		list_peers(f, &l);
-		assert_true(l.n_portions > 1);
+		assert_true(l.n_batches > 1);
 		assert_told_once_at_most(&l);
 		for (int i = 0; i < MANY; i += 50)
 			assert_int_equal(l.told[i], 1);
@@ -300,7 +300,7 @@ static void agents__that_stay_are_listed_once_whoever_comes_and_goes(void **stat
 /* Those that there was no room for have their names said again. */
 static void leave_and_join(struct listing *l)
 {
-	if (l->n_portions > 1)
+	if (l->n_batches > 1)
 		return;
 	test_redis_do(&l->f->redis, "DEL s:agent:39");
 	test_redis_do(&l->f->redis, "ZREM nanoctrl:peers:s 39");
@@ -334,8 +334,8 @@ static void list__of_more_than_the_limit_ends_there(void **state)
 	list_peers(f, &p);
 	assert_int_equal(e.result, STORE_TOO_LARGE);
 	assert_int_equal(p.result, STORE_TOO_LARGE);
-	assert_in_range(e.n_portions, 1, 200000 / 128 / PORTION_MAX);
-	assert_in_range(p.n_portions, 1, 200000 / 128 / PORTION_MAX);
+	assert_in_range(e.n_batches, 1, 200000 / 128 / BATCH_MAX);
+	assert_in_range(p.n_batches, 1, 200000 / 128 / BATCH_MAX);
 }
 
 static void break_connection(struct listing *l)
@@ -357,8 +357,8 @@ static void list__whose_connection_breaks_ends_with_that(void **state)
 	list_peers(f, &p);
 	assert_int_equal(e.result, -EIO);
 	assert_int_equal(p.result, -EIO);
-	assert_int_equal(e.n_portions, 1);
-	assert_int_equal(p.n_portions, 1);
+	assert_int_equal(e.n_batches, 1);
+	assert_int_equal(p.n_batches, 1);
 }
 
 /* Whoever lists is called back, and nothing stays. */
@@ -369,7 +369,7 @@ static void list__whose_store_goes_ends_with_that(void **state)
 
 	add_peers(f, "s", 0, MANY, 1);
 	store_list_peers(f->store, text_of("s"), on_peers, &l);
-	while (!l.n_portions) /* a turn takes one answer at most */
+	while (!l.n_batches) /* a turn takes one answer at most */
 		event_base_loop(loop_base(f->loop), EVLOOP_ONCE);
 	fixture_close(f);
 	assert_true(l.done);
@@ -393,10 +393,10 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(list__of_very_many_comes_in_portions),
-		TEST(list__of_what_is_long_comes_in_portions_of_few),
-		TEST(list__of_what_is_left_out_comes_in_portions_of_few),
-		TEST(list__that_is_short_is_one_portion),
+		TEST(list__of_very_many_comes_in_batches),
+		TEST(list__of_what_is_long_comes_in_batches_of_few),
+		TEST(list__of_what_is_left_out_comes_in_batches_of_few),
+		TEST(list__that_is_short_is_one_batch),
 		TEST(entities__that_stay_are_listed_once_whoever_comes_and_goes),
 		TEST(agents__that_stay_are_listed_once_whoever_comes_and_goes),
 		TEST(agents__that_are_few_and_long_are_listed_once),

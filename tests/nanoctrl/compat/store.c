@@ -70,7 +70,7 @@ static void wait_for_index__while_redis_refuses_all_does_not_wait_for_ever(void 
 	struct answer a;
 
 	test_redis_do(&f->redis, "CONFIG SET lua-time-limit 50");
-	while (!atomic_load(&f->hub->compat->told) || atomic_load(&f->hub->compat->looking))
+	while (!atomic_load(&f->hub->compat->told) || atomic_load(&f->hub->compat->scanning))
 		fixture_spend(f, 1);
 	c = fixture_begin_script(f);
 	while (fixture_names(f, &a) != -EAGAIN)

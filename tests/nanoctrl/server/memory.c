@@ -101,7 +101,7 @@ static void until_serving_again(struct api_fixture *f, uint64_t n_connects)
 
 	while (atomic_load(&f->hub->n_reconnects) < n_connects ||
 	       atomic_load(&f->hub->n_up) != atomic_load(&f->hub->n_loops) ||
-	       !atomic_load(&f->hub->compat->told) || atomic_load(&f->hub->compat->looking))
+	       !atomic_load(&f->hub->compat->told) || atomic_load(&f->hub->compat->scanning))
 		if (sl_clock_ns() - start > GIVE_UP_NS)
 			fail_msg("it does not come back");
 }

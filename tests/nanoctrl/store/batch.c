@@ -25,25 +25,25 @@ static void make_regions(struct script_fixture *f, int n_agents, int n_regions, 
 		n_agents, n_regions, len);
 }
 
-/* How many are in the portion of a list at rest, which is what follows then: "" nothing does. */
+/* How many are in the batch of a list at rest, which is what follows then: "" nothing does. */
 typedef unsigned long long read_fn(struct script_fixture *f, char rest[64]);
 
-/* Of each portion that many; how many portions they are. */
-static int count_portions(struct script_fixture *f, read_fn *read, unsigned long long n_all,
-			  unsigned long long least, unsigned long long most)
+/* Of each batch that many; how many batches they are. */
+static int count_batches(struct script_fixture *f, read_fn *read, unsigned long long n_all,
+			 unsigned long long least, unsigned long long most)
 {
 	unsigned long long n = 0, n_here;
 	char rest[64] = "";
-	int n_portions = 0;
+	int n_batches = 0;
 
 	do {
 		n_here = read(f, rest);
 		assert_in_range(n_here, least, most);
 		n += n_here;
-		n_portions++;
+		n_batches++;
 	} while (*rest);
 	assert_int_equal(n, n_all);
-	return n_portions;
+	return n_batches;
 }
 
 static unsigned long long read_page(struct script_fixture *f, char rest[64])
@@ -63,19 +63,19 @@ static unsigned long long read_page(struct script_fixture *f, char rest[64])
 static void list__of_very_many_regions_is_several_pages(void **state)
 {
 	make_regions(*state, 50, 100, 1);
-	assert_in_range(count_portions(*state, read_page, 5000, 1, 1024 + 100), 4, 6);
+	assert_in_range(count_batches(*state, read_page, 5000, 1, 1024 + 100), 4, 6);
 }
 
 /* None of which is in the answer. */
 static void list__of_regions_with_long_descriptors_is_several_pages(void **state)
 {
 	make_regions(*state, 40, 8, 65536);
-	assert_in_range(count_portions(*state, read_page, 320, 1, 64 + 8), 4, 6);
+	assert_in_range(count_batches(*state, read_page, 320, 1, 64 + 8), 4, 6);
 }
 
-/* A portion of the objects of a100, whose generation is 100; where to go on is in rest, "" at the
+/* A batch of the objects of a100, whose generation is 100; where to go on is in rest, "" at the
  * end. */
-static unsigned long long read_portion(struct script_fixture *f, char rest[64])
+static unsigned long long read_batch(struct script_fixture *f, char rest[64])
 {
 	redisReply *r, *left;
 	unsigned long long n;
@@ -98,16 +98,16 @@ static unsigned long long read_portion(struct script_fixture *f, char rest[64])
 /* A step of a scan has some more than it is asked for. */
 #define STEP_MAX 64
 
-static void list__of_one_with_very_many_regions_is_several_portions(void **state)
+static void list__of_one_with_very_many_regions_is_several_batches(void **state)
 {
 	make_regions(*state, 1, 4096, 1);
-	assert_in_range(count_portions(*state, read_portion, 4096, 0, 1024 + STEP_MAX), 4, 5);
+	assert_in_range(count_batches(*state, read_batch, 4096, 0, 1024 + STEP_MAX), 4, 5);
 }
 
-static void list__of_one_with_long_descriptors_is_several_portions(void **state)
+static void list__of_one_with_long_descriptors_is_several_batches(void **state)
 {
 	make_regions(*state, 1, 300, 65536);
-	assert_in_range(count_portions(*state, read_portion, 300, 0, 16 + STEP_MAX), 8, 19);
+	assert_in_range(count_batches(*state, read_batch, 300, 0, 16 + STEP_MAX), 8, 19);
 }
 
 /* It is read on in the generation in which that began, or not. */
@@ -118,7 +118,7 @@ static void list__of_one_that_started_anew_does_not_go_on(void **state)
 	char rest[64] = "", *place;
 
 	make_regions(f, 1, 2000, 1);
-	read_portion(f, rest);
+	read_batch(f, rest);
 	place = strchr(rest, '|');
 	assert_non_null(place);
 	test_redis_do(&f->redis, "HSET {s}:nanoctrl:agent:4:a100 generation 101");
@@ -158,16 +158,16 @@ static unsigned long long read_offers(struct script_fixture *f, char rest[64])
 	return n;
 }
 
-static void list__of_very_many_offers_is_several_portions(void **state)
+static void list__of_very_many_offers_is_several_batches(void **state)
 {
 	make_offers(*state, 4096, 1);
-	assert_in_range(count_portions(*state, read_offers, 4096, 0, 1024 + STEP_MAX), 4, 5);
+	assert_in_range(count_batches(*state, read_offers, 4096, 0, 1024 + STEP_MAX), 4, 5);
 }
 
-static void list__of_long_offers_is_several_portions(void **state)
+static void list__of_long_offers_is_several_batches(void **state)
 {
 	make_offers(*state, 300, 65536);
-	assert_in_range(count_portions(*state, read_offers, 300, 0, 16 + STEP_MAX), 8, 19);
+	assert_in_range(count_batches(*state, read_offers, 300, 0, 16 + STEP_MAX), 8, 19);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, script_setup, script_teardown)
@@ -177,11 +177,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(list__of_very_many_regions_is_several_pages),
 		TEST(list__of_regions_with_long_descriptors_is_several_pages),
-		TEST(list__of_one_with_very_many_regions_is_several_portions),
-		TEST(list__of_one_with_long_descriptors_is_several_portions),
+		TEST(list__of_one_with_very_many_regions_is_several_batches),
+		TEST(list__of_one_with_long_descriptors_is_several_batches),
 		TEST(list__of_one_that_started_anew_does_not_go_on),
-		TEST(list__of_very_many_offers_is_several_portions),
-		TEST(list__of_long_offers_is_several_portions),
+		TEST(list__of_very_many_offers_is_several_batches),
+		TEST(list__of_long_offers_is_several_batches),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

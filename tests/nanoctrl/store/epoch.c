@@ -49,7 +49,7 @@ static void lost_data__is_a_new_epoch_in_which_agents_register_again(void **stat
 }
 
 /* As a replica that lagged, or a log of which the end was not on the disk. */
-static void lost_tail__is_a_new_epoch_for_those_who_follow(void **state)
+static void lost_events__is_a_new_epoch_for_those_who_follow(void **state)
 {
 	struct fixture *f = *state;
 	struct member a, b;
@@ -78,7 +78,7 @@ static void lost_tail__is_a_new_epoch_for_those_who_follow(void **state)
 	assert_string_equal(names.text, "node-a node-c ");
 }
 
-static void lost_tail__lets_an_agent_go_on_in_its_generation_when_it_registers(void **state)
+static void lost_events__lets_an_agent_go_on_in_its_generation_when_it_registers(void **state)
 {
 	struct fixture *f = *state;
 	struct store_grant grant;
@@ -225,8 +225,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(lost_data__is_a_new_epoch_in_which_agents_register_again),
-		TEST(lost_tail__is_a_new_epoch_for_those_who_follow),
-		TEST(lost_tail__lets_an_agent_go_on_in_its_generation_when_it_registers),
+		TEST(lost_events__is_a_new_epoch_for_those_who_follow),
+		TEST(lost_events__lets_an_agent_go_on_in_its_generation_when_it_registers),
 		cmocka_unit_test_setup_teardown(restart__of_a_redis_that_keeps_all_is_no_new_epoch,
 						setup_durable, fixture_teardown),
 		cmocka_unit_test_setup_teardown(

@@ -185,7 +185,7 @@ void fixture_open(struct fixture *f)
 	config.grace_ms = GRACE_MS;
 	config.reap_ms = 20;
 	config.timeout_ms = f->timeout_ms;
-	config.look_ms = 200;
+	config.check_ms = 200;
 	config.max_inflight = 64;
 	config.max_objects = 4;
 	config.keep_events = 100;

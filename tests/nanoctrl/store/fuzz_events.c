@@ -21,7 +21,7 @@
 #include <base/log.h>
 #include "store/redis_store.h"
 #include "store/script.h"
-#include "api/tail.h"
+#include "api/event_cursor.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -88,7 +88,7 @@ static redisReply *answer(size_t n, const struct fake_word *words)
 static struct store *store;
 
 static struct reader {
-	struct tail *tail; /* NULL: not there */
+	struct event_cursor *cursor; /* NULL: not there */
 	struct store_cursor at;
 	bool known; /* at is a place */
 } readers[N_READERS];
@@ -118,13 +118,13 @@ static void open_reader(struct reader *r, const struct store_cursor *from)
 	r->known = from != NULL;
 	if (from)
 		r->at = *from;
-	assert(!tail_open(store, SCOPE, from, on_events, r, &r->tail));
+	assert(!event_cursor_open(store, SCOPE, from, on_events, r, &r->cursor));
 }
 
 static void close_reader(struct reader *r)
 {
-	tail_close(r->tail);
-	r->tail = NULL;
+	event_cursor_close(r->cursor);
+	r->cursor = NULL;
 }
 
 /* ---- what happens ---- */
@@ -184,7 +184,7 @@ static void come_or_go(unsigned which, const struct store_cursor *cursor)
 	struct reader *r = &readers[which % N_READERS];
 	struct store_cursor last = { held.epoch, held.last };
 
-	if (r->tail)
+	if (r->cursor)
 		close_reader(r);
 	else
 		open_reader(r, which < 8 ? NULL : which < 16 ? cursor : &last);
@@ -223,9 +223,9 @@ static void step(uint8_t what, const struct store_cursor *cursor)
 
 static bool is_told(const struct reader *r)
 {
-	struct store_cursor at = tail_at(r->tail);
+	struct store_cursor at = event_cursor_at(r->cursor);
 
-	return at.epoch == held.epoch && at.id == held.last && !tail_failed(r->tail);
+	return at.epoch == held.epoch && at.id == held.last && !event_cursor_failed(r->cursor);
 }
 
 /* Nothing fails any more, and sessions tick. */
@@ -239,9 +239,9 @@ static void settle(void)
 		turn(2);
 		told = true;
 		for (int k = 0; k < N_READERS; k++) {
-			if (!readers[k].tail)
+			if (!readers[k].cursor)
 				continue;
-			tail_poke(readers[k].tail);
+			event_cursor_poke(readers[k].cursor);
 			told = told && is_told(&readers[k]);
 		}
 	}

@@ -197,7 +197,7 @@ static void on_entities(void *arg, int result, const struct store_entities *foun
 	check(compat_mr_info(found));
 }
 
-/* A list in portions is told of once, when it is whole. */
+/* A list in batches is told of once, when it is whole. */
 static struct out list;
 
 static void end_of_list(int result, bool more)

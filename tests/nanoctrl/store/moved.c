@@ -475,7 +475,7 @@ static void call__that_waits_ends_with_the_store(void **state)
 	store_hub_destroy(hub);
 }
 
-/* ---- lists, of which a portion goes on from a place that means nothing to another node ---- */
+/* ---- lists, of which a batch goes on from a place that means nothing to another node ---- */
 
 static void on_offers(void *arg, int result, const struct store_cursor *cursor,
 		      const struct store_offer *offers, size_t n)
@@ -517,7 +517,7 @@ static void list_peers(struct cluster *c, struct store *store)
 }
 #endif
 
-/* Portions of nothing. */
+/* Batches of nothing. */
 #define OFFERS "*5\r\n:0\r\n:5\r\n:9\r\n*0\r\n"
 #define PAGE   "*9\r\n:0\r\n:5\r\n:9\r\n:1\r\n$0\r\n\r\n:0\r\n*0\r\n*0\r\n"
 #define PEERS  "*5\r\n:0\r\n*0\r\n:0\r\n"
@@ -534,8 +534,8 @@ static const struct list {
 #endif
 };
 
-/* a has a portion and not the last one, which b has. leaves: a call before it is told so, and what
- * comes behind has its first portion still; else the second one is. */
+/* a has a batch and not the last one, which b has. leaves: a call before it is told so, and what
+ * comes behind has its first batch still; else the second one is. */
 static int list_while_it_moves(struct cluster *c, const struct list *l, bool leaves)
 {
 	struct store_hub *hub;
@@ -561,7 +561,7 @@ static int list_while_it_moves(struct cluster *c, const struct list *l, bool lea
 	return c->result;
 }
 
-static void list__whose_second_portion_is_elsewhere_is_refused(void **state)
+static void list__whose_second_batch_is_elsewhere_is_refused(void **state)
 {
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
 		struct cluster *c = *state;
@@ -574,8 +574,8 @@ static void list__whose_second_portion_is_elsewhere_is_refused(void **state)
 	}
 }
 
-/* The second portion is not even sent. */
-static void list__whose_connection_leaves_behind_a_portion_is_refused(void **state)
+/* The second batch is not even sent. */
+static void list__whose_connection_leaves_behind_a_batch_is_refused(void **state)
 {
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
 		struct cluster *c = *state;
@@ -588,7 +588,7 @@ static void list__whose_connection_leaves_behind_a_portion_is_refused(void **sta
 }
 
 /* Nothing was read yet. */
-static void list__whose_first_portion_is_elsewhere_follows_the_slot(void **state)
+static void list__whose_first_batch_is_elsewhere_follows_the_slot(void **state)
 {
 	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
 		struct cluster *c = *state;
@@ -625,9 +625,9 @@ int main(void)
 		T(call__follows_the_slot),
 		T(call__of_a_slot_that_never_arrives_was_not_executed),
 		T(call__that_waits_ends_with_the_store),
-		T(list__whose_second_portion_is_elsewhere_is_refused),
-		T(list__whose_connection_leaves_behind_a_portion_is_refused),
-		T(list__whose_first_portion_is_elsewhere_follows_the_slot),
+		T(list__whose_second_batch_is_elsewhere_is_refused),
+		T(list__whose_connection_leaves_behind_a_batch_is_refused),
+		T(list__whose_first_batch_is_elsewhere_follows_the_slot),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

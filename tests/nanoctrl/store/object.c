@@ -8,7 +8,7 @@
 #include <event2/event.h>
 #include "nanoctrl/net/loop.h"
 #include "store/redis_store.h"
-#include "api/tail.h"
+#include "api/event_cursor.h"
 
 static void put__of_a_revision_again_changes_nothing_and_of_an_older_is_stale(void **state)
 {
@@ -101,9 +101,9 @@ static void list__of_more_than_an_answer_holds_is_too_large(void **state)
 	assert_int_equal(list_regions(f, "", &a), STORE_TOO_LARGE);
 }
 
-/* ---- what one has in portions ---- */
+/* ---- what one has in batches ---- */
 
-#define N_MUCH 600 /* objects, which are several portions */
+#define N_MUCH 600 /* objects, which are several batches */
 
 struct names {
 	bool done;
@@ -141,8 +141,8 @@ static void put_much(struct fixture *f, const struct member *m, unsigned from, u
 		      (unsigned long long)m->generation, from, n);
 }
 
-/* Turns until Redis has read the first portion, which takes many turns to arrive. */
-static void until_first_portion(struct fixture *f)
+/* Turns until Redis has read the first batch, which takes many turns to arrive. */
+static void until_first_batch(struct fixture *f)
 {
 	while (!test_redis_calls(&f->redis, "hscan"))
 		event_base_loop(loop_base(f->loop), EVLOOP_ONCE);
@@ -154,13 +154,13 @@ static void begin_much(struct fixture *f, struct member *m, struct names *a)
 	put_much(f, m, 0, N_MUCH);
 	test_redis_do(&f->redis, "CONFIG RESETSTAT");
 	store_list_of(f->store, SCOPE, "b-much", STORE_REGION, answer_names, a);
-	until_first_portion(f);
+	until_first_batch(f);
 	assert_false(a->done);
 }
 
-/* Of the first portion, of so many fields, the last stay, and all others go: Redis makes the hash
+/* Of the first batch, of so many fields, the last stay, and all others go: Redis makes the hash
  * smaller then, and may come to some again. */
-static void remove_most(struct fixture *f, const struct member *m, const char *kind, int portion)
+static void remove_most(struct fixture *f, const struct member *m, const char *kind, int batch)
 {
 	test_redis_do(
 		&f->redis, "EVAL %s 1 {test}:nanoctrl:%s:%llu %d",
@@ -171,7 +171,7 @@ static void remove_most(struct fixture *f, const struct member *m, const char *k
 		"for i = #names - 49, #names do stay[names[i]] = true end "
 		"for _, name in ipairs(redis.call('HKEYS', KEYS[1])) do "
 		"if not stay[name] then redis.call('HDEL', KEYS[1], name) end end",
-		kind, (unsigned long long)m->generation, portion);
+		kind, (unsigned long long)m->generation, batch);
 }
 
 static long long is_there(struct fixture *f, const struct member *m, const char *kind, int i,
@@ -242,7 +242,7 @@ static void page__with_one_that_has_much_cuts_nobody(void **state)
 
 		test_redis_do(&f->redis, "CONFIG RESETSTAT");
 		store_list(f->store, SCOPE, STORE_REGION, "", 10, true, answer_names, &a);
-		until_first_portion(f);
+		until_first_batch(f);
 		if (leaves)
 			test_redis_do(&f->redis, "DEL {test}:nanoctrl:agent:6:b-much");
 		fixture_run(f, &a.done);
@@ -520,7 +520,7 @@ static void list__of_many_offers_has_each_that_stays_once(void **state)
 		post_much(f, &m, 0, N_MUCH);
 		test_redis_do(&f->redis, "CONFIG RESETSTAT");
 		store_list_offers(f->store, SCOPE, &m.lease, answer_offer_names, &a);
-		until_first_portion(f);
+		until_first_batch(f);
 		assert_false(a.done);
 		remove_most(f, &m, "inbox", 64);
 		post_much(f, &m, N_MUCH, 5);
@@ -554,7 +554,7 @@ static void offer__to_agents_that_left_is_not_counted(void **state)
 			 0);
 }
 
-/* What a owns in others' inboxes is more than three portions of it. */
+/* What a owns in others' inboxes is more than three batches of it. */
 #define N_POSTED 1501
 
 static void post_many(struct fixture *f, const struct member *a, const struct member *b)
@@ -580,7 +580,7 @@ static void until_no_posts(struct fixture *f, const struct member *from, const s
 }
 
 /* They are not visible any more, all at once; then they go, at most 500 with one script. */
-static void leave__of_one_who_posted_much_is_cleaned_up_in_portions(void **state)
+static void leave__of_one_who_posted_much_is_cleaned_up_in_batches(void **state)
 {
 	struct fixture *f = *state;
 	struct member a, b;
@@ -602,7 +602,7 @@ static void leave__of_one_who_posted_much_is_cleaned_up_in_portions(void **state
 }
 
 /* What others posted to it may be large: there it is fewer. */
-static void leave__of_one_who_got_much_is_cleaned_up_in_portions(void **state)
+static void leave__of_one_who_got_much_is_cleaned_up_in_batches(void **state)
 {
 	struct fixture *f = *state;
 	struct member a, b;
@@ -663,7 +663,7 @@ struct heard {
 	unsigned n_resets;
 	uint64_t last;
 	bool gap;
-	struct tail *close; /* to be closed from inside */
+	struct event_cursor *close; /* to be closed from inside */
 };
 
 static void hear(void *arg, const struct store_events *ev)
@@ -680,7 +680,7 @@ static void hear(void *arg, const struct store_events *ev)
 		h->n++;
 	}
 	if (h->close)
-		tail_close(h->close);
+		event_cursor_close(h->close);
 }
 
 static void until_heard(struct fixture *f, const struct heard *h, unsigned n)
@@ -690,42 +690,42 @@ static void until_heard(struct fixture *f, const struct heard *h, unsigned n)
 	assert_int_equal(h->n, n);
 }
 
-static void tail__has_each_event_once_from_its_cursor_on(void **state)
+static void event_cursor__has_each_event_once_from_its_cursor_on(void **state)
 {
 	struct fixture *f = *state;
 	struct member m;
 	struct heard early = { .n = 0 };
 	struct heard late = { .n = 0 };
-	struct tail *a;
-	struct tail *b;
+	struct event_cursor *a;
+	struct event_cursor *b;
 	struct store_cursor from;
 
 	/* The scope has no epoch yet. */
-	assert_int_equal(tail_open(f->store, SCOPE, NULL, hear, &early, &a), 0);
+	assert_int_equal(event_cursor_open(f->store, SCOPE, NULL, hear, &early, &a), 0);
 	fixture_spend(f, 20);
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
 	from = m.cursor;
 	for (int i = 1; i <= 20; i++)
 		assert_int_equal(fixture_put(f, &m, STORE_REGION, "kv", (uint64_t)i, "{}", ""), 0);
-	assert_int_equal(tail_open(f->store, SCOPE, &from, hear, &late, &b), 0);
+	assert_int_equal(event_cursor_open(f->store, SCOPE, &from, hear, &late, &b), 0);
 	for (int i = 21; i <= 40; i++)
 		assert_int_equal(fixture_put(f, &m, STORE_REGION, "kv", (uint64_t)i, "{}", ""), 0);
 	until_heard(f, &early, 41);
 	until_heard(f, &late, 41);
 	assert_false(early.gap || late.gap);
 	assert_int_equal(early.n_resets + late.n_resets, 0);
-	assert_int_equal(tail_at(a).id, 41);
-	tail_close(a);
-	tail_close(b);
+	assert_int_equal(event_cursor_at(a).id, 41);
+	event_cursor_close(a);
+	event_cursor_close(b);
 }
 
 /* All agents of a scope that come back at once read the same: Redis is asked for it once. */
-static void tail__of_many_who_are_behind_shares_a_read(void **state)
+static void event_cursor__of_many_who_are_behind_shares_a_read(void **state)
 {
 	enum { N = 50 };
 	static struct heard heard[N];
 	struct fixture *f = *state;
-	struct tail *tails[N];
+	struct event_cursor *cursors[N];
 	struct store_cursor from;
 	struct member m;
 
@@ -736,7 +736,8 @@ static void tail__of_many_who_are_behind_shares_a_read(void **state)
 	test_redis_do(&f->redis, "CONFIG RESETSTAT");
 	for (unsigned i = 0; i < N; i++) {
 		from = (struct store_cursor){ m.cursor.epoch, m.cursor.id + i / 2 };
-		assert_int_equal(tail_open(f->store, SCOPE, &from, hear, &heard[i], &tails[i]), 0);
+		assert_int_equal(
+			event_cursor_open(f->store, SCOPE, &from, hear, &heard[i], &cursors[i]), 0);
 	}
 	for (unsigned i = 0; i < N; i++) {
 		until_heard(f, &heard[i], 41 - i / 2);
@@ -745,19 +746,19 @@ static void tail__of_many_who_are_behind_shares_a_read(void **state)
 	/* The feed's own and one for all; each reads two counters beside the events. */
 	assert_true(test_redis_calls(&f->redis, "get") < N);
 	for (unsigned i = 0; i < N; i++)
-		tail_close(tails[i]);
+		event_cursor_close(cursors[i]);
 }
 
-/* A cursor that is not kept any more resets its own tail, and no other one. */
-static void tail__of_a_lost_cursor_is_reset_alone(void **state)
+/* A cursor that is not kept any more resets its own place, and no other one. */
+static void event_cursor__of_a_lost_cursor_is_reset_alone(void **state)
 {
 	struct fixture *f = *state;
 	struct store_cursor lost;
 	struct heard early = { .n = 0 };
 	struct heard late = { .n = 0 };
 	struct member m;
-	struct tail *a;
-	struct tail *b;
+	struct event_cursor *a;
+	struct event_cursor *b;
 
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
 	for (int i = 1; i <= 10; i++)
@@ -765,24 +766,24 @@ static void tail__of_a_lost_cursor_is_reset_alone(void **state)
 	test_redis_do(&f->redis, "XTRIM {" SCOPE "}:nanoctrl:events MINID 6-0");
 	lost = m.cursor;
 	m.cursor.id += 6;
-	assert_int_equal(tail_open(f->store, SCOPE, &lost, hear, &early, &a), 0);
-	assert_int_equal(tail_open(f->store, SCOPE, &m.cursor, hear, &late, &b), 0);
+	assert_int_equal(event_cursor_open(f->store, SCOPE, &lost, hear, &early, &a), 0);
+	assert_int_equal(event_cursor_open(f->store, SCOPE, &m.cursor, hear, &late, &b), 0);
 	until_heard(f, &late, 5);
 	assert_int_equal(late.n_resets, 0);
 	assert_int_equal(early.n_resets, 1);
-	tail_close(a);
-	tail_close(b);
+	event_cursor_close(a);
+	event_cursor_close(b);
 }
 
-static void tail__hears_what_happened_while_redis_was_away(void **state)
+static void event_cursor__hears_what_happened_while_redis_was_away(void **state)
 {
 	struct fixture *f = *state;
 	struct member m;
 	struct heard h = { .n = 0 };
-	struct tail *t;
+	struct event_cursor *t;
 
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
-	assert_int_equal(tail_open(f->store, SCOPE, &m.cursor, hear, &h, &t), 0);
+	assert_int_equal(event_cursor_open(f->store, SCOPE, &m.cursor, hear, &h, &t), 0);
 	until_heard(f, &h, 1);
 	test_redis_kill(&f->redis);
 	fixture_until_serving(f, false);
@@ -794,26 +795,26 @@ static void tail__hears_what_happened_while_redis_was_away(void **state)
 	h.last = 0;
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, true), 0);
 	until_heard(f, &h, 2);
-	tail_close(t);
+	event_cursor_close(t);
 }
 
-static void tail__may_be_closed_from_inside(void **state)
+static void event_cursor__may_be_closed_from_inside(void **state)
 {
 	struct fixture *f = *state;
 	struct member m;
 	struct heard h = { .n = 0 };
 	struct heard other = { .n = 0 };
-	struct tail *t;
+	struct event_cursor *t;
 
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
-	assert_int_equal(tail_open(f->store, SCOPE, NULL, hear, &h, &h.close), 0);
-	assert_int_equal(tail_open(f->store, SCOPE, NULL, hear, &other, &t), 0);
+	assert_int_equal(event_cursor_open(f->store, SCOPE, NULL, hear, &h, &h.close), 0);
+	assert_int_equal(event_cursor_open(f->store, SCOPE, NULL, hear, &other, &t), 0);
 	fixture_spend(f, 20);
 	for (int i = 1; i <= 3; i++)
 		assert_int_equal(fixture_put(f, &m, STORE_REGION, "kv", (uint64_t)i, "{}", ""), 0);
 	until_heard(f, &other, 3);
 	assert_true(h.n >= 1 && h.n <= 3);
-	tail_close(t);
+	event_cursor_close(t);
 }
 
 static void scope__without_agents_and_events_is_forgotten(void **state)
@@ -855,15 +856,15 @@ int main(void)
 		TEST(offer__to_a_full_inbox_is_refused_and_one_that_is_there_replaced),
 		TEST(list__of_many_offers_has_each_that_stays_once),
 		TEST(offer__to_agents_that_left_is_not_counted),
-		TEST(leave__of_one_who_posted_much_is_cleaned_up_in_portions),
-		TEST(leave__of_one_who_got_much_is_cleaned_up_in_portions),
+		TEST(leave__of_one_who_posted_much_is_cleaned_up_in_batches),
+		TEST(leave__of_one_who_got_much_is_cleaned_up_in_batches),
 		TEST(events__grow_old_and_their_numbers_go_on),
 		TEST(events__that_are_not_kept_any_more_are_a_reset),
-		TEST(tail__has_each_event_once_from_its_cursor_on),
-		TEST(tail__of_many_who_are_behind_shares_a_read),
-		TEST(tail__of_a_lost_cursor_is_reset_alone),
-		TEST(tail__hears_what_happened_while_redis_was_away),
-		TEST(tail__may_be_closed_from_inside),
+		TEST(event_cursor__has_each_event_once_from_its_cursor_on),
+		TEST(event_cursor__of_many_who_are_behind_shares_a_read),
+		TEST(event_cursor__of_a_lost_cursor_is_reset_alone),
+		TEST(event_cursor__hears_what_happened_while_redis_was_away),
+		TEST(event_cursor__may_be_closed_from_inside),
 		TEST(scope__without_agents_and_events_is_forgotten),
 	};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Portions of a list that have some twice, as a scan of Redis may: who asked is told of each once.
+/* Batches of a list that have some twice, as a scan of Redis may: who asked is told of each once.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 
 /* ---- what Redis answers ---- */
 
-static const char *portions[3]; /* one after the other */
+static const char *batches[3]; /* one after the other */
 static unsigned n_asked;
 static const struct script *asked_for;
 
@@ -30,7 +30,7 @@ static redisReply *answer(size_t n, const struct fake_word *words)
 	if (n < 2 || strcmp(words[1].at, asked_for->sha1) != 0)
 		return fake_reply("-ERR of no interest here\r\n");
 	assert_in_range(n_asked, 0, 2);
-	return fake_reply(portions[n_asked++]);
+	return fake_reply(batches[n_asked++]);
 }
 
 /* ---- who asks ---- */
@@ -94,10 +94,9 @@ static void list__of_agents_that_comes_to_one_twice_has_it_once(void **state)
 	struct stage *s = *state;
 
 	asked_for = &compat_scripts[COMPAT_PEER_LIST];
-	portions[0] = "*5\r\n:0\r\n*2\r\n" AGENT("a") AGENT("b") ":0\r\n$1\r\n5\r\n*0\r\n";
-	portions[1] = "*5\r\n:0\r\n*1\r\n" AGENT("b") ":0\r\n$1\r\n7\r\n*1\r\n$1\r\nd\r\n";
-	portions[2] =
-		"*5\r\n:0\r\n*3\r\n" AGENT("c") AGENT("a") AGENT("d") ":0\r\n$0\r\n\r\n*0\r\n";
+	batches[0] = "*5\r\n:0\r\n*2\r\n" AGENT("a") AGENT("b") ":0\r\n$1\r\n5\r\n*0\r\n";
+	batches[1] = "*5\r\n:0\r\n*1\r\n" AGENT("b") ":0\r\n$1\r\n7\r\n*1\r\n$1\r\nd\r\n";
+	batches[2] = "*5\r\n:0\r\n*3\r\n" AGENT("c") AGENT("a") AGENT("d") ":0\r\n$0\r\n\r\n*0\r\n";
 	store_list_peers(s->s.store, (struct store_text){ "", 0 }, on_peers, s);
 	run(s);
 	assert_string_equal(s->names, "a b c d ");
@@ -128,9 +127,9 @@ static void page__of_objects_that_comes_to_one_twice_has_it_once(void **state)
 	struct stage *s = *state;
 
 	asked_for = &scripts[SCRIPT_OBJECTS];
-	portions[0] = PAGE(2) REGION("a", "x") REGION("b", "x") REST;
-	portions[1] = PAGE(2) REGION("b", "y") REGION("b", "x") REST;
-	portions[2] = PAGE(2) REGION("b", "y") REGION("b", "z") "*0\r\n*0\r\n";
+	batches[0] = PAGE(2) REGION("a", "x") REGION("b", "x") REST;
+	batches[1] = PAGE(2) REGION("b", "y") REGION("b", "x") REST;
+	batches[2] = PAGE(2) REGION("b", "y") REGION("b", "z") "*0\r\n*0\r\n";
 	store_list(s->s.store, "s", STORE_REGION, "", 10, true, on_page, s);
 	run(s);
 	assert_string_equal(s->names, "a x b x b y b z ");
@@ -142,7 +141,7 @@ static void on_offers(void *arg, int result, const struct store_cursor *cursor,
 	struct stage *s = arg;
 
 	assert_int_equal(result, 0);
-	assert_int_equal(cursor->id, 9); /* before the first portion */
+	assert_int_equal(cursor->id, 9); /* before the first batch */
 	for (size_t i = 0; i < n; i++) {
 		told(s, offers[i].from, 1);
 		told(s, offers[i].profile, 1);
@@ -161,9 +160,9 @@ static void list__of_offers_that_comes_to_one_twice_has_it_once(void **state)
 	struct stage *s = *state;
 
 	asked_for = &scripts[SCRIPT_OFFER_LIST];
-	portions[0] = OFFERS(9, 2) OFFER("a", "p") OFFER("c", "p") "$1\r\n7\r\n";
-	portions[1] = OFFERS(10, 0) "$1\r\n8\r\n";
-	portions[2] = OFFERS(11, 3) OFFER("c", "p") OFFER("c", "q") OFFER("d", "p") "$0\r\n\r\n";
+	batches[0] = OFFERS(9, 2) OFFER("a", "p") OFFER("c", "p") "$1\r\n7\r\n";
+	batches[1] = OFFERS(10, 0) "$1\r\n8\r\n";
+	batches[2] = OFFERS(11, 3) OFFER("c", "p") OFFER("c", "q") OFFER("d", "p") "$0\r\n\r\n";
 	store_list_offers(s->s.store, "s", &lease, on_offers, s);
 	run(s);
 	assert_string_equal(s->names, "a p c p c q d p ");

@@ -1,8 +1,8 @@
--- A portion of the entities of a scope, in the order of their names: who is there all the time is in one portion, whoever comes and
+-- A batch of the entities of a scope, in the order of their names: who is there all the time is in one batch, whoever comes and
 -- goes between two. ARGV: keep, scope, type, kind, whether the type and whether the kind is asked for (0 or 1), the member to go on
 -- behind ('' from the first). Answers {OK, {info, ...}, how many were skipped, the member to go on behind ('' at the end)}.
 local INFO_MAX = 33554432 -- as in entity_get
-local LOOKED, BYTES = 256, 262144 -- entities, and bytes of their infos, that end a portion: also of those that are left out
+local LOOKED, BYTES = 256, 262144 -- entities, and bytes of their infos, that end a batch: also of those that are left out
 
 -- Those of one type stand together where all scores are 0; no name has the byte 255.
 local prefix = ARGV[5] == '1' and #ARGV[3] .. ':' .. ARGV[3]

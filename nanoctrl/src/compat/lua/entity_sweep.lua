@@ -19,7 +19,7 @@ local function remove(scope, member, type, id)
 	write('HDEL', kinds, member)
 end
 
-local function visit(scope, most)
+local function sweep(scope, most)
 	local index = 'nanoctrl:entities:' .. scope
 	local due = read('ZRANGEBYSCORE', index, '-inf', text(now), 'LIMIT', 0, most) or {}
 	for _, member in ipairs(due) do
@@ -39,5 +39,5 @@ local function visit(scope, most)
 	return #due, #due < most
 end
 
-local _, more = sweep_scopes('entity', 'nanoctrl:entities:', MOST, visit)
+local _, more = sweep_scopes('entity', 'nanoctrl:entities:', MOST, sweep)
 return { OK, n_ended, skipped, more and 1 or 0, some }

@@ -26,11 +26,11 @@ local function note_end(kind, scope, ms)
 	write('SADD', 'nanoctrl:' .. kind .. '_scopes', scope)
 end
 
--- Where something in an index is due, visit(scope, how much may be done) does it, and answers how much that was and whether it was all.
+-- Where something in an index is due, sweep(scope, how much may be done) does it, and answers how much that was and whether it was all.
 -- Some scopes are swept by chance, since another release may not note when their first end is.
 -- Answers how much was done, and whether there is more to do at once.
 local SCOPES_DUE, SCOPES = 100, 256 -- that are due, and by chance
-local function sweep_scopes(kind, index, most, visit)
+local function sweep_scopes(kind, index, most, sweep)
 	local ends, scopes = 'nanoctrl:' .. kind .. '_ends', 'nanoctrl:' .. kind .. '_scopes'
 	local done, more, moved, seen = 0, false, false, {}
 
@@ -39,14 +39,14 @@ local function sweep_scopes(kind, index, most, visit)
 		return tonumber(first[2] or nil)
 	end
 
-	local function look(scope)
+	local function sweep_one(scope)
 		local first = first_of(scope)
 		if first and first <= now then
-			local n, all = visit(scope, most - done)
+			local n, all = sweep(scope, most - done)
 			done, more = done + n, more or not all
 			first = first_of(scope)
 		end
-		-- Where there is no memory, this is for a later visit.
+		-- Where there is no memory, this is for a later sweep.
 		if first then
 			redis.pcall('ZADD', ends, text(first), scope)
 		else
@@ -60,13 +60,13 @@ local function sweep_scopes(kind, index, most, visit)
 	local due = read('ZRANGEBYSCORE', ends, '-inf', text(now), 'LIMIT', 0, SCOPES_DUE) or {}
 	for _, scope in ipairs(due) do
 		if done >= most then return done, true end
-		moved = look(scope) or moved
+		moved = sweep_one(scope) or moved
 	end
 	-- Those that nothing can be done about stay where they are.
 	if more or #due == SCOPES_DUE and moved then return done, true end
 	for _, scope in ipairs(read('SRANDMEMBER', scopes, SCOPES) or {}) do
 		if done >= most then return done, true end
-		if not seen[scope] then look(scope) end
+		if not seen[scope] then sweep_one(scope) end
 	end
 	return done, more
 end

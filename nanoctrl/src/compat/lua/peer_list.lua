@@ -1,10 +1,10 @@
--- A portion of the agents of a scope. Their index is in the order of their ends, in which each beat moves one, so what is more than
--- a portion is scanned: who is there all the time is found, at times twice, whoever comes and goes between two portions.
--- ARGV: keep, scope, the place to scan on from ('' when the scan is over, or has not begun), and names that the portion before had
+-- A batch of the agents of a scope. Their index is in the order of their ends, in which each beat moves one, so what is more than
+-- a batch is scanned: who is there all the time is found, at times twice, whoever comes and goes between two batches.
+-- ARGV: keep, scope, the place to scan on from ('' when the scan is over, or has not begun), and names that the batch before had
 -- no room for. Answers {OK, {{name, addr, device, ib_port, link_type, resource, topology, memory_keys}, ...}, how many were skipped,
 -- the place to scan on from, {name, ...}}: where either of both is not empty there is more.
 local ROW_MAX = 33554432 -- of what anybody may have written; a longer one is none
-local LOOKED, BYTES = 256, 262144 -- agents, and bytes of them, that end a portion: also of those that are left out
+local LOOKED, BYTES = 256, 262144 -- agents, and bytes of them, that end a batch: also of those that are left out
 local STEP = 64 -- agents of a step of the scan, about
 
 local index, place = index_key(ARGV[2]), ARGV[3]
@@ -33,7 +33,7 @@ end
 
 for i = 4, #ARGV do take(ARGV[i]) end
 if place == '' and #ARGV == 3 then
-	-- The beginning: few are all in this portion, or in this one and what it has no room for.
+	-- The beginning: few are all in this batch, or in this one and what it has no room for.
 	if number(read('ZCARD', index)) > LOOKED then
 		place = '0'
 	else

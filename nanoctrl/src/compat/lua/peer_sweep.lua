@@ -2,7 +2,7 @@
 -- agent may end). A clock that strays ends nobody. Answers {OK, how many ended, how many were skipped, whether there is more to do at
 -- once, {some of those that ended}}.
 local RETURNS = 100
-local SCOPES_PRUNED, PRUNED, PORTION, TARGETS_MAX = 16, 2, 32, 4096
+local SCOPES_PRUNED, PRUNED, BATCH, TARGETS_MAX = 16, 2, 32, 4096
 local may_end = ARGV[2] ~= '0' and math.abs(now - tonumber(ARGV[2])) <= 1000
 
 -- ---- those who returned ----
@@ -40,13 +40,13 @@ end
 -- ---- those whose time is over ----
 
 -- While nobody may end, what is looked at is nothing that is done, and has a bound of its own in all scopes together.
-local looks = 500
+local n_left = 500
 local n_ended, some = 0, {}
 
-local function visit(scope, most)
+local function sweep(scope, most)
 	local index, done, all = index_key(scope), 0, true
-	local due = read('ZRANGEBYSCORE', index, '-inf', text(now), 'LIMIT', 0, may_end and most or math.min(most, looks)) or {}
-	if not may_end then looks = looks - #due end
+	local due = read('ZRANGEBYSCORE', index, '-inf', text(now), 'LIMIT', 0, may_end and most or math.min(most, n_left)) or {}
+	if not may_end then n_left = n_left - #due end
 	for _, me in ipairs(due) do
 		if done >= most then return done, false end
 		local key = in_scope(scope, 'agent:' .. me)
@@ -78,13 +78,13 @@ end
 local listed = false
 local function prune(scope, me)
 	local owned, targets = owned_set(scope, me), targets_set(scope, me)
-	for _, key in ipairs(read('SRANDMEMBER', owned, PORTION) or {}) do
+	for _, key in ipairs(read('SRANDMEMBER', owned, BATCH) or {}) do
 		if redis.call('EXISTS', key) == 0 then redis.call('SREM', owned, key) end
 	end
 	if listed or number(read('SCARD', targets)) <= TARGETS_MAX then return end
 	local wanted = {}
 	for _, name in ipairs(targets_in(scope, me)) do wanted[name] = true end
-	for _, name in ipairs(redis.call('SRANDMEMBER', targets, PORTION)) do
+	for _, name in ipairs(redis.call('SRANDMEMBER', targets, BATCH)) do
 		if not wanted[name] and redis.call('EXISTS', in_scope(scope, 'agent:' .. name)) == 0 then
 			redis.call('SREM', targets, name)
 			write('SREM', named_set(scope, name), me)
@@ -94,7 +94,7 @@ local function prune(scope, me)
 end
 
 local n_asked, more_to_ask = ask_for_all(MOST)
-local _, more_to_end = sweep_scopes('peer', 'nanoctrl:peers:', MOST - n_asked, visit)
+local _, more_to_end = sweep_scopes('peer', 'nanoctrl:peers:', MOST - n_asked, sweep)
 local more = more_to_ask or more_to_end
 for _, scope in ipairs(not more and read('SRANDMEMBER', 'nanoctrl:peer_scopes', SCOPES_PRUNED) or {}) do
 	for _, me in ipairs(read('ZRANDMEMBER', index_key(scope), PRUNED) or {}) do prune(scope, me) end

@@ -1,6 +1,6 @@
--- What an agent wants to be connected to, the list at once and its targets in portions. ARGV: keep, scope, agent, symmetric (0|1), spec
+-- What an agent wants to be connected to, the list at once and its targets in batches. ARGV: keep, scope, agent, symmetric (0|1), spec
 -- ('': it is written), then the targets that are left. Answers {OK, '', how many were skipped, how many of these are done}.
-local PORTION, PORTION_BYTES = 32, 524288 -- targets, and what their lists cost: their bytes, and more where they are decoded
+local BATCH, BATCH_BYTES = 32, 524288 -- targets, and what their lists cost: their bytes, and more where they are decoded
 local DECODE = 8
 local scope, me = ARGV[2], ARGV[3]
 local word = '"' .. me .. '"'
@@ -73,7 +73,7 @@ expect(scope, me)
 
 local done, cost = 0, 0
 for i = 6, #ARGV do
-	if done == PORTION or cost >= PORTION_BYTES then break end
+	if done == BATCH or cost >= BATCH_BYTES then break end
 	local target = ARGV[i]
 	ask_to_connect(scope, me, target)
 	note_target(scope, me, target)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "api/tail.h"
+#include "api/event_cursor.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -119,12 +119,12 @@ static void hear(void *arg, const struct store_events *ev)
 		*heard = ev->events[i].id;
 }
 
-static struct tail *open_tail(struct fake_store *s, uint64_t *heard)
+static struct event_cursor *open_cursor(struct fake_store *s, uint64_t *heard)
 {
 	struct store_cursor from = { EPOCH, held.last };
-	struct tail *t;
+	struct event_cursor *t;
 
-	assert_int_equal(tail_open(s->store, SCOPE, &from, hear, heard, &t), 0);
+	assert_int_equal(event_cursor_open(s->store, SCOPE, &from, hear, heard, &t), 0);
 	return t;
 }
 
@@ -136,18 +136,18 @@ static void until_heard(const struct fake_store *s, const uint64_t *heard)
 	assert_int_equal(*heard, held.last);
 }
 
-static void tail__hears_later_what_a_refused_read_would_have_told(void **state)
+static void event_cursor__hears_later_what_a_refused_read_would_have_told(void **state)
 {
 	struct fake_store *s = *state;
 	uint64_t heard = 0;
-	struct tail *t = open_tail(s, &heard);
+	struct event_cursor *t = open_cursor(s, &heard);
 
 	fake_store_turn(s, 10);
 	assert_int_equal(held.n_reads, 2); /* the feed's and its own */
 	held.refused = 1 << 3 | 1 << 4;
 	happen();
 	until_heard(s, &heard);
-	tail_close(t);
+	event_cursor_close(t);
 }
 
 static void ignore_page(void *arg, int result, const struct store_page *page)
@@ -157,11 +157,11 @@ static void ignore_page(void *arg, int result, const struct store_page *page)
 	(void)page;
 }
 
-static void tail__hears_later_what_there_was_no_room_to_ask_for(void **state)
+static void event_cursor__hears_later_what_there_was_no_room_to_ask_for(void **state)
 {
 	struct fake_store *s = *state;
 	uint64_t heard = 0;
-	struct tail *t = open_tail(s, &heard);
+	struct event_cursor *t = open_cursor(s, &heard);
 
 	fake_store_turn(s, 10);
 	for (int i = 0; i < MAX_INFLIGHT; i++)
@@ -170,42 +170,42 @@ static void tail__hears_later_what_there_was_no_room_to_ask_for(void **state)
 	store_wake(s->store, SCOPE);
 	until_heard(s, &heard);
 	assert_int_equal(held.n_reads, 3);
-	tail_close(t);
+	event_cursor_close(t);
 }
 
-static void tail__of_a_feed_that_was_refused_at_first_hears_the_first_event(void **state)
+static void event_cursor__of_a_feed_that_was_refused_at_first_hears_the_first_event(void **state)
 {
 	struct fake_store *s = *state;
 	uint64_t heard = 0;
-	struct tail *t;
+	struct event_cursor *t;
 
 	held.refused = 1 << 1;
-	t = open_tail(s, &heard);
+	t = open_cursor(s, &heard);
 	fake_store_turn(s, 1);
 	happen();
 	until_heard(s, &heard);
-	tail_close(t);
+	event_cursor_close(t);
 }
 
 /* One that left has asked for it, before the event; the feed that begins anew asks after it. */
-static void tail__served_by_a_read_from_before_its_feed_misses_nothing(void **state)
+static void event_cursor__served_by_a_read_from_before_its_feed_misses_nothing(void **state)
 {
 	struct fake_store *s = *state;
 	uint64_t heard = 0;
-	struct tail *left = open_tail(s, &heard);
-	struct tail *t;
+	struct event_cursor *left = open_cursor(s, &heard);
+	struct event_cursor *t;
 
 	held.refused = 1 << 2;
 	fake_store_turn(s, 10);
-	tail_poke(left);
-	tail_close(left);
-	t = open_tail(s, &heard);
+	event_cursor_poke(left);
+	event_cursor_close(left);
+	t = open_cursor(s, &heard);
 	held.late = 4;
 	fake_store_turn(s, 10);
 	assert_true(held.n_reads >= 4);
 	tell();
 	until_heard(s, &heard);
-	tail_close(t);
+	event_cursor_close(t);
 }
 
 /* More than are noted by their names. */
@@ -220,11 +220,11 @@ static void tell_of_many_others(const struct fake_store *s)
 	}
 }
 
-static void tail__is_read_for_its_own_scope_alone(void **state)
+static void event_cursor__is_read_for_its_own_scope_alone(void **state)
 {
 	struct fake_store *s = *state;
 	uint64_t heard = 0;
-	struct tail *t = open_tail(s, &heard);
+	struct event_cursor *t = open_cursor(s, &heard);
 
 	fake_store_turn(s, 10);
 	assert_int_equal(held.n_reads, 2);
@@ -235,7 +235,7 @@ static void tail__is_read_for_its_own_scope_alone(void **state)
 	happen();
 	until_heard(s, &heard);
 	assert_int_equal(held.n_reads, 3);
-	tail_close(t);
+	event_cursor_close(t);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -243,11 +243,11 @@ static void tail__is_read_for_its_own_scope_alone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(tail__hears_later_what_a_refused_read_would_have_told),
-		TEST(tail__hears_later_what_there_was_no_room_to_ask_for),
-		TEST(tail__of_a_feed_that_was_refused_at_first_hears_the_first_event),
-		TEST(tail__served_by_a_read_from_before_its_feed_misses_nothing),
-		TEST(tail__is_read_for_its_own_scope_alone),
+		TEST(event_cursor__hears_later_what_a_refused_read_would_have_told),
+		TEST(event_cursor__hears_later_what_there_was_no_room_to_ask_for),
+		TEST(event_cursor__of_a_feed_that_was_refused_at_first_hears_the_first_event),
+		TEST(event_cursor__served_by_a_read_from_before_its_feed_misses_nothing),
+		TEST(event_cursor__is_read_for_its_own_scope_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/tail.h"
+#include "api/event_cursor.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct tail {
+struct event_cursor {
 	struct store *store;
 	struct store_follower follower;
 	struct store_cursor at;
 	struct store_cursor heard; /* where the store was when it told us during the read */
-	tail_fn *fn;
+	event_cursor_fn *fn;
 	void (*idle)(void *arg); /* somebody waits for the end of the read */
 	void *arg;
 	bool known;   /* at is a place */
@@ -21,15 +21,15 @@ struct tail {
 	char scope[STORE_NAME_MAX + 1];
 };
 
-struct store_cursor tail_at(const struct tail *t)
+struct store_cursor event_cursor_at(const struct event_cursor *t)
 {
 	return t->at;
 }
 
-static void read_on(struct tail *t);
+static void read_on(struct event_cursor *t);
 
 /* Tell what is behind t->at of a batch that begins no later than that. */
-static void tell(struct tail *t, const struct store_events *ev)
+static void tell(struct event_cursor *t, const struct store_events *ev)
 {
 	struct store_events rest = *ev;
 
@@ -44,7 +44,7 @@ static void tell(struct tail *t, const struct store_events *ev)
 }
 
 /* The answer to our own read. */
-static void take_read(struct tail *t, const struct store_events *ev)
+static void take_read(struct event_cursor *t, const struct store_events *ev)
 {
 	if (!t->known) {
 		t->known = true;
@@ -67,16 +67,16 @@ static void take_read(struct tail *t, const struct store_events *ev)
 }
 
 /* Whether there was more than the read has told: it may have been answered before that. */
-static bool is_behind(const struct tail *t)
+static bool is_behind(const struct event_cursor *t)
 {
 	return t->heard.epoch && (t->heard.epoch != t->at.epoch || t->heard.id > t->at.id);
 }
 
 static void on_read(void *arg, int result, const struct store_events *ev)
 {
-	struct tail *t = arg;
+	struct event_cursor *t = arg;
 
-	/* reading stays set, so that closing from inside leaves the tail to us. */
+	/* reading stays set, so that closing from inside leaves the cursor to us. */
 	t->failed = result != STORE_OK;
 	if (result == STORE_OK && !t->closed)
 		take_read(t, ev);
@@ -89,7 +89,7 @@ static void on_read(void *arg, int result, const struct store_events *ev)
 		t->idle(t->arg);
 }
 
-static void read_on(struct tail *t)
+static void read_on(struct event_cursor *t)
 {
 	t->again = false;
 	t->reading = true;
@@ -99,7 +99,7 @@ static void read_on(struct tail *t)
 
 /* Whether the batch shows that there is something between us and it, or that our place is not one
  * any more. */
-static bool is_apart(const struct tail *t, const struct store_events *ev)
+static bool is_apart(const struct event_cursor *t, const struct store_events *ev)
 {
 	if (!t->known || ev->reset || ev->epoch != t->at.epoch)
 		return true;
@@ -109,7 +109,7 @@ static bool is_apart(const struct tail *t, const struct store_events *ev)
 /* What the store tells all followers: ours when it joins on, else a sign to read. */
 static void on_batch(void *arg, const struct store_events *ev)
 {
-	struct tail *t = arg;
+	struct event_cursor *t = arg;
 
 	if (t->reading) {
 		t->again = t->again || ev->reset;
@@ -128,10 +128,10 @@ static void on_batch(void *arg, const struct store_events *ev)
 		free(t);
 }
 
-int tail_open(struct store *store, const char *scope, const struct store_cursor *from, tail_fn *fn,
-	      void *arg, struct tail **out)
+int event_cursor_open(struct store *store, const char *scope, const struct store_cursor *from,
+		      event_cursor_fn *fn, void *arg, struct event_cursor **out)
 {
-	struct tail *t = calloc(1, sizeof(*t));
+	struct event_cursor *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return -ENOMEM;
@@ -154,7 +154,7 @@ int tail_open(struct store *store, const char *scope, const struct store_cursor 
 	return 0;
 }
 
-void tail_close(struct tail *t)
+void event_cursor_close(struct event_cursor *t)
 {
 	if (!t)
 		return;
@@ -164,19 +164,19 @@ void tail_close(struct tail *t)
 		free(t);
 }
 
-bool tail_await(struct tail *t, void (*idle)(void *arg))
+bool event_cursor_await(struct event_cursor *t, void (*idle)(void *arg))
 {
 	if (t->reading)
 		t->idle = idle;
 	return t->reading;
 }
 
-bool tail_failed(const struct tail *t)
+bool event_cursor_failed(const struct event_cursor *t)
 {
 	return t->failed;
 }
 
-void tail_poke(struct tail *t)
+void event_cursor_poke(struct event_cursor *t)
 {
 	if (t->failed && !t->reading)
 		read_on(t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/place.h"
+#include "model/json_path.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -61,7 +61,7 @@ void model_memory(void *(*get)(size_t), void (*give_back)(void *))
 	json_set_alloc_funcs(get_or_end, give_back);
 }
 
-json_t *place_parse(const char *text, size_t len, size_t flags, json_error_t *why)
+json_t *json_path_parse(const char *text, size_t len, size_t flags, json_error_t *why)
 {
 	json_t *root;
 
@@ -85,25 +85,25 @@ struct level {
 	bool object;
 };
 
-static void format_path(const struct level *level, unsigned depth, char out[PLACE_FIELD_MAX])
+static void format_path(const struct level *level, unsigned depth, char out[JSON_PATH_MAX])
 {
 	size_t at = 0;
 
 	out[0] = '\0';
-	for (unsigned i = 0; i < depth && at < PLACE_FIELD_MAX; i++) {
+	for (unsigned i = 0; i < depth && at < JSON_PATH_MAX; i++) {
 		const struct level *l = &level[i];
 
 		if (!l->object)
-			at += (size_t)snprintf(out + at, PLACE_FIELD_MAX - at, "[%zu]", l->index);
+			at += (size_t)snprintf(out + at, JSON_PATH_MAX - at, "[%zu]", l->index);
 		else if (l->key)
-			at += (size_t)snprintf(out + at, PLACE_FIELD_MAX - at, "%s%.*s",
+			at += (size_t)snprintf(out + at, JSON_PATH_MAX - at, "%s%.*s",
 					       at ? "." : "", (int)l->len, l->key);
 	}
 }
 
 /* The path of the member that ends at a byte of a text that is well-formed up to there, and not too
  * deep. */
-static void path_at(const char *text, size_t end, char out[PLACE_FIELD_MAX])
+static void path_at(const char *text, size_t end, char out[JSON_PATH_MAX])
 {
 	struct level level[DEPTH_MAX + 1] = { { 0 } };
 	unsigned depth = 0;
@@ -146,7 +146,7 @@ static int refuse_json(struct model_error *err, const char *body, size_t len,
 		       const json_error_t *why)
 {
 	size_t at = why->position > 0 ? (size_t)why->position : 0;
-	char path[PLACE_FIELD_MAX];
+	char path[JSON_PATH_MAX];
 
 	path_at(body, at < len ? at : len, path);
 	if (json_error_code(why) == json_error_out_of_memory) {
@@ -164,16 +164,16 @@ static int refuse_json(struct model_error *err, const char *body, size_t len,
 		      why->text);
 }
 
-int place_load(struct place *p, const char *body, size_t len, struct model_error *err)
+int json_path_load(struct json_path *p, const char *body, size_t len, struct model_error *err)
 {
 	json_error_t why;
 	json_t *root;
 
-	*p = (struct place){ .err = err };
+	*p = (struct json_path){ .err = err };
 	/* bounds the parser's recursion */
 	if (json_too_deep(body, len, DEPTH_MAX))
 		return refuse(err, 400, "bad_json", "", "nested more than %d deep", DEPTH_MAX);
-	root = place_parse(body, len, JSON_REJECT_DUPLICATES, &why);
+	root = json_path_parse(body, len, JSON_REJECT_DUPLICATES, &why);
 	if (!root)
 		return refuse_json(err, body, len, &why);
 	if (!json_is_object(root)) {
@@ -188,32 +188,33 @@ int place_load(struct place *p, const char *body, size_t len, struct model_error
 
 /* What does not fit is cut: names of ours are short, those of others are for people to recognise.
  */
-static void set_path(char out[PLACE_FIELD_MAX], const char *fmt, ...) SLIME_PRINTF(2, 3);
+static void set_path(char out[JSON_PATH_MAX], const char *fmt, ...) SLIME_PRINTF(2, 3);
 
-static void set_path(char out[PLACE_FIELD_MAX], const char *fmt, ...)
+static void set_path(char out[JSON_PATH_MAX], const char *fmt, ...)
 {
 	va_list args;
 
 	va_start(args, fmt);
-	vsnprintf(out, PLACE_FIELD_MAX, fmt, args);
+	vsnprintf(out, JSON_PATH_MAX, fmt, args);
 	va_end(args);
 }
 
-static void path_of(const struct place *p, const char *name, char out[PLACE_FIELD_MAX])
+static void path_of(const struct json_path *p, const char *name, char out[JSON_PATH_MAX])
 {
 	set_path(out, "%s%s%s", p->path, *p->path && *name ? "." : "", name);
 }
 
-void place_element(const struct place *p, const char *name, size_t i, json_t *object,
-		   struct place *out)
+void json_path_element(const struct json_path *p, const char *name, size_t i, json_t *object,
+		       struct json_path *out)
 {
-	*out = (struct place){ .in = object, .err = p->err };
+	*out = (struct json_path){ .in = object, .err = p->err };
 	set_path(out->path, "%s%s%s[%zu]", p->path, *p->path ? "." : "", name, i);
 }
 
-int place_refuse(const struct place *p, const char *code, const char *name, const char *fmt, ...)
+int json_path_refuse(const struct json_path *p, const char *code, const char *name, const char *fmt,
+		     ...)
 {
-	char path[PLACE_FIELD_MAX], what[120];
+	char path[JSON_PATH_MAX], what[120];
 	va_list args;
 
 	path_of(p, name, path);
@@ -223,17 +224,17 @@ int place_refuse(const struct place *p, const char *code, const char *name, cons
 	return refuse(p->err, 422, code, path, "%s %s", path, what);
 }
 
-int place_bad_value(const struct place *p, const char *name, const char *expected)
+int json_path_bad_value(const struct json_path *p, const char *name, const char *expected)
 {
-	return place_refuse(p, "bad_value", name, "is not %s", expected);
+	return json_path_refuse(p, "bad_value", name, "is not %s", expected);
 }
 
-int place_bad_type(const struct place *p, const char *name, const char *expected)
+int json_path_bad_type(const struct json_path *p, const char *name, const char *expected)
 {
-	return place_refuse(p, "bad_type", name, "is not %s", expected);
+	return json_path_refuse(p, "bad_type", name, "is not %s", expected);
 }
 
-int place_no_memory(const struct place *p)
+int json_path_no_memory(const struct json_path *p)
 {
 	refuse(p->err, 500, "internal", "", "out of memory");
 	return -ENOMEM;
@@ -241,8 +242,8 @@ int place_no_memory(const struct place *p)
 
 /* ---- members ---- */
 
-int place_member(const struct place *p, const char *name, enum place_need need, json_type type,
-		 json_t **out)
+int json_path_member(const struct json_path *p, const char *name, enum json_path_need need,
+		     json_type type, json_t **out)
 {
 	static const char *const words[] = {
 		[JSON_OBJECT] = "an object",
@@ -254,49 +255,50 @@ int place_member(const struct place *p, const char *name, enum place_need need, 
 
 	*out = NULL;
 	if (!v || json_is_null(v))
-		return need == OPTIONAL ? 0 : place_refuse(p, "missing_field", name, "is missing");
+		return need == OPTIONAL ? 0
+					: json_path_refuse(p, "missing_field", name, "is missing");
 	if (json_typeof(v) != type)
-		return place_bad_type(p, name, words[type]);
+		return json_path_bad_type(p, name, words[type]);
 	*out = v;
 	return 0;
 }
 
-int place_number(const struct place *p, const char *name, enum place_need need, uint64_t min,
-		 uint64_t *out)
+int json_path_number(const struct json_path *p, const char *name, enum json_path_need need,
+		     uint64_t min, uint64_t *out)
 {
 	json_t *v;
-	int ret = place_member(p, name, need, JSON_INTEGER, &v);
+	int ret = json_path_member(p, name, need, JSON_INTEGER, &v);
 
 	if (ret || !v)
 		return ret;
 	if (json_integer_value(v) < (json_int_t)min || json_integer_value(v) >= NUMBER_MAX)
-		return place_bad_value(p, name, min ? "from 1 to 2^53" : "from 0 to 2^53");
+		return json_path_bad_value(p, name, min ? "from 1 to 2^53" : "from 0 to 2^53");
 	*out = (uint64_t)json_integer_value(v);
 	return 0;
 }
 
-int place_text(const struct place *p, const char *name, enum place_need need, size_t max,
-	       const char **out)
+int json_path_text(const struct json_path *p, const char *name, enum json_path_need need,
+		   size_t max, const char **out)
 {
 	json_t *v;
-	int ret = place_member(p, name, need, JSON_STRING, &v);
+	int ret = json_path_member(p, name, need, JSON_STRING, &v);
 
 	if (ret || !v)
 		return ret;
 	if (json_string_length(v) > max)
-		return place_refuse(p, "bad_value", name, "is longer than %zu bytes", max);
+		return json_path_refuse(p, "bad_value", name, "is longer than %zu bytes", max);
 	*out = json_string_value(v);
 	return 0;
 }
 
-int place_object(const struct place *p, const char *name, enum place_need need, struct place *out,
-		 bool *there)
+int json_path_object(const struct json_path *p, const char *name, enum json_path_need need,
+		     struct json_path *out, bool *there)
 {
 	json_t *v;
-	int ret = place_member(p, name, need, JSON_OBJECT, &v);
+	int ret = json_path_member(p, name, need, JSON_OBJECT, &v);
 
 	*there = !ret && v;
-	*out = (struct place){ .in = v, .err = p->err };
+	*out = (struct json_path){ .in = v, .err = p->err };
 	path_of(p, name, out->path);
 	return ret;
 }
