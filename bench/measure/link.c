@@ -11,10 +11,20 @@
 
 #define CONNECT_MS 10000
 
+/* In a context that there is. */
+static int create_endpoint(struct link *l, const struct options *o)
+{
+	struct slime_endpoint_attr ep_attr = SLIME_ENDPOINT_ATTR_INIT;
+	int ret = slime_op_create(l->ctx, NULL, &l->op);
+
+	ep_attr.transports[0] = (enum slime_transport)o->transport;
+	ep_attr.service = l->service;
+	return ret ? ret : slime_endpoint_create(l->ctx, &ep_attr, &l->ep);
+}
+
 static int create(struct link *l, const struct options *o, enum link_side side, bool manual)
 {
 	struct slime_context_attr ctx_attr = SLIME_CONTEXT_ATTR_INIT;
-	struct slime_endpoint_attr ep_attr = SLIME_ENDPOINT_ATTR_INIT;
 	int ret;
 
 	ctx_attr.polling = (enum slime_polling)o->polling;
@@ -24,14 +34,8 @@ static int create(struct link *l, const struct options *o, enum link_side side, 
 	ctx_attr.rdma_qps = (uint32_t)o->qps;
 	ret = slime_context_create(&ctx_attr, &l->ctx);
 	if (!ret)
-		ret = slime_op_create(l->ctx, NULL, &l->op);
-	if (!ret)
 		ret = echo_service_create(l->ctx, &l->service);
-	ep_attr.transports[0] = (enum slime_transport)o->transport;
-	ep_attr.service = l->service;
-	if (!ret)
-		ret = slime_endpoint_create(l->ctx, &ep_attr, &l->ep);
-	return ret;
+	return ret ? ret : create_endpoint(l, o);
 }
 
 static int connect_over(struct link *l, int channel)
@@ -80,6 +84,25 @@ void link_close(struct link *l)
 	if (slime_endpoint_destroy(l->ep) || slime_rpc_service_destroy(l->service) ||
 	    slime_op_destroy(l->op) || slime_context_destroy(l->ctx))
 		fprintf(stderr, "slime-measure: something is still in use at the end\n");
+}
+
+int link_open_beside(struct link *l, const struct link *first, const struct options *o, int channel)
+{
+	int ret;
+
+	*l = (struct link){ .ctx = first->ctx, .service = first->service };
+	ret = create_endpoint(l, o);
+	if (!ret)
+		ret = connect_over(l, channel);
+	if (ret)
+		link_close_beside(l);
+	return ret;
+}
+
+void link_close_beside(struct link *l)
+{
+	if (slime_endpoint_destroy(l->ep) || slime_op_destroy(l->op))
+		fprintf(stderr, "slime-measure: a link is still in use at the end\n");
 }
 
 int space_open(struct space *s, struct link *l, uint64_t len, uint32_t access, bool foreign)

@@ -24,6 +24,10 @@ int link_open(struct link *l, const struct options *o, enum link_side side, int 
 /* The same without threads: whoever waits moves it. */
 int link_open_manual(struct link *l, const struct options *o, enum link_side side, int channel);
 void link_close(struct link *l);
+/* Another link of the same two contexts. Closed before the first. */
+int link_open_beside(struct link *l, const struct link *first, const struct options *o,
+		     int channel);
+void link_close_beside(struct link *l);
 
 /* A region, and the memory under it: from slime_mem_alloc, or foreign. */
 struct space {

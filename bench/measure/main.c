@@ -16,6 +16,10 @@ static int run(const char *name, const struct options *o)
 		ret = measure_rpc(o, &attr);
 	else if (!strcmp(name, "bounce"))
 		ret = measure_bounce(o, &attr);
+	else if (!strcmp(name, "links"))
+		ret = measure_links(o, &attr);
+	else if (!strcmp(name, "rest"))
+		ret = measure_rest(o, &attr);
 	else if (!strcmp(name, "target"))
 		ret = measure_target(o, &attr);
 	else if (!strcmp(name, "control"))

@@ -10,6 +10,10 @@ int measure_blocks(const struct options *o, const struct rounds_attr *attr, bool
 int measure_bounce(const struct options *o, const struct rounds_attr *attr);
 int measure_rpc(const struct options *o, const struct rounds_attr *attr);
 
+/* Many links: calls on each in turn; or what they take while nothing happens. */
+int measure_links(const struct options *o, const struct rounds_attr *attr);
+int measure_rest(const struct options *o, const struct rounds_attr *attr);
+
 /* Two agents of a control plane that runs already. */
 int measure_target(const struct options *o, const struct rounds_attr *attr);
 

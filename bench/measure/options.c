@@ -41,6 +41,12 @@ static const struct cli_setting calls[] = {
 	CLI_END,
 };
 
+static const struct cli_setting many[] = {
+	CLI_INT(struct options, links, "links", .def = "64", .min = 1, .max = 1000,
+		.help = "links of the two processes"),
+	CLI_END,
+};
+
 static const struct cli_setting target[] = {
 	CLI_STRING(struct options, url, "url", .value = "URL", .def = "http://127.0.0.1:3000",
 		   .help = "nanoctrl"),
@@ -87,6 +93,16 @@ static const struct cli_command commands[] = {
 		.summary =
 			"write, and wait until the answer was written: half of it, as ib_write_lat says",
 		.tables = { rounds_settings, link_settings, rounds_message_settings },
+	},
+	{
+		.name = "links",
+		.summary = "echo calls on many links in turn, one at a time",
+		.tables = { rounds_settings, link_settings, rounds_message_settings, many },
+	},
+	{
+		.name = "rest",
+		.summary = "what links take that were used once and rest",
+		.tables = { rounds_settings, link_settings, rounds_message_settings, many },
 	},
 	{
 		.name = "target",

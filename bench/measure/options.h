@@ -32,6 +32,9 @@ struct options {
 	int memory; /* enum measure_memory */
 	bool count;
 
+	/* links, rest */
+	int64_t links;
+
 	/* target */
 	bool by_handles;
 

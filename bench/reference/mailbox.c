@@ -3,6 +3,7 @@
  * three copies. */
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,8 +22,11 @@ struct mailbox {
 
 struct talk {
 	uint64_t size;
-	uint64_t room; /* size in whole lines */
-	struct mailbox *box;
+	uint64_t room;	 /* size in whole lines */
+	uint64_t stride; /* from one mailbox to the next */
+	uint64_t n_boxes;
+	uint8_t *boxes;
+	uint64_t *seen;	  /* the server's: the last number of each */
 	uint8_t *request; /* the client's own */
 	uint8_t *reply;
 	uint64_t number;
@@ -31,40 +35,48 @@ struct talk {
 
 /* ---- the server ---- */
 
-static uint64_t await_other_than(_Atomic uint64_t *word, uint64_t seen)
+static inline struct mailbox *box_of(const struct talk *t, uint64_t i)
 {
-	uint64_t now;
-
-	do
-		now = atomic_load_explicit(word, memory_order_acquire);
-	while (now == seen);
-	return now;
+	return (struct mailbox *)(void *)(t->boxes + i * t->stride);
 }
 
-static void answer_until_stop(const struct talk *t, uint64_t seen)
+/* Whether that mailbox says stop. */
+static inline bool look_at(const struct talk *t, uint64_t i)
 {
-	struct mailbox *box = t->box;
+	struct mailbox *box = box_of(t, i);
+	uint64_t now = atomic_load_explicit(&box->asked, memory_order_acquire);
 
+	if (now == t->seen[i])
+		return false;
+	t->seen[i] = now;
+	if (now == STOP)
+		return true;
+	memcpy(box->bytes + t->room, box->bytes, t->size);
+	atomic_store_explicit(&box->answered, now, memory_order_release);
+	return false;
+}
+
+static void answer_until_stop(const struct talk *t)
+{
 	for (;;) {
-		seen = await_other_than(&box->asked, seen);
-		if (seen == STOP)
-			return;
-		memcpy(box->bytes + t->room, box->bytes, t->size);
-		atomic_store_explicit(&box->answered, seen, memory_order_release);
+		for (uint64_t i = 0; i < t->n_boxes; i++) {
+			if (look_at(t, i))
+				return;
+		}
 	}
 }
 
-/* A round begins with a packet that says the number before its first, and ends with one of ours. */
+/* A round begins with a packet, and ends with one of ours. */
 static int serve(void *arg, int channel)
 {
 	struct talk *t = arg;
-	uint64_t seen;
+	char go;
 	ssize_t n;
 	int ret = 0;
 
-	while (!ret && (n = pair_hear_some(channel, &seen, sizeof(seen))) > 0) {
+	while (!ret && (n = pair_hear_some(channel, &go, 1)) > 0) {
 		ret = pair_tell(channel, "", 1);
-		answer_until_stop(t, seen);
+		answer_until_stop(t);
 		if (!ret)
 			ret = pair_tell(channel, "", 1);
 	}
@@ -73,10 +85,8 @@ static int serve(void *arg, int channel)
 
 /* ---- the client ---- */
 
-static void trip(struct talk *t)
+static void trip(struct talk *t, struct mailbox *box)
 {
-	struct mailbox *box = t->box;
-
 	memcpy(box->bytes, t->request, t->size);
 	atomic_store_explicit(&box->asked, t->number, memory_order_release);
 	while (atomic_load_explicit(&box->answered, memory_order_acquire) != t->number)
@@ -87,11 +97,12 @@ static void trip(struct talk *t)
 static int trips(struct talk *t, struct rounds *r)
 {
 	uint64_t begin = ticks_ns();
-	uint64_t end;
+	uint64_t end, at = 0;
 
 	do {
 		stamp(t->request, t->size, ++t->number);
-		trip(t);
+		trip(t, box_of(t, at));
+		at = at + 1 < t->n_boxes ? at + 1 : 0;
 		end = ticks_ns();
 		rounds_add(r, end - begin, 2 * t->size);
 		if (!stamped(t->reply, t->size, t->number))
@@ -107,29 +118,30 @@ static int talk_round(void *arg, struct rounds *r)
 	char heard;
 	int ret;
 
-	atomic_store(&t->box->asked, t->number);
-	ret = pair_tell(t->pair->channel, &t->number, sizeof(t->number));
+	ret = pair_tell(t->pair->channel, "", 1);
 	if (!ret)
 		ret = pair_hear(t->pair->channel, &heard, 1);
 	if (!ret)
 		ret = trips(t, r);
-	atomic_store(&t->box->asked, STOP);
+	atomic_store(&box_of(t, 0)->asked, STOP);
 	return ret ? ret : pair_hear(t->pair->channel, &heard, 1);
 }
 
-static int open_talk(struct talk *t, uint64_t size)
+static int open_talk(struct talk *t, uint64_t size, uint64_t n_boxes)
 {
-	void *box;
+	void *boxes;
 
-	*t = (struct talk){ .size = size, .room = (size + 63) / 64 * 64 };
-	box = mmap(NULL, sizeof(*t->box) + 2 * t->room, PROT_READ | PROT_WRITE,
-		   MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (box == MAP_FAILED)
+	*t = (struct talk){ .size = size, .room = (size + 63) / 64 * 64, .n_boxes = n_boxes };
+	t->stride = sizeof(struct mailbox) + 2 * t->room;
+	boxes = mmap(NULL, n_boxes * t->stride, PROT_READ | PROT_WRITE,
+		     MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (boxes == MAP_FAILED)
 		return -errno;
-	t->box = box;
+	t->boxes = boxes;
+	t->seen = calloc(n_boxes, sizeof(*t->seen));
 	t->request = aligned_alloc(64, t->room + 64);
 	t->reply = aligned_alloc(64, t->room + 64);
-	if (!t->request || !t->reply)
+	if (!t->seen || !t->request || !t->reply)
 		return -ENOMEM;
 	memset(t->request, 'q', size);
 	memset(t->reply, 'r', size);
@@ -141,7 +153,7 @@ int reference_mailbox(const struct options *o, const struct rounds_attr *attr)
 	struct talk t;
 	struct pair pair;
 	struct rounds_side side = { .round = talk_round, .arg = &t, .pair = &pair };
-	int ret = open_talk(&t, o->rounds.size);
+	int ret = open_talk(&t, o->rounds.size, (uint64_t)o->links);
 	int end = 0;
 
 	if (!ret)
@@ -151,6 +163,7 @@ int reference_mailbox(const struct options *o, const struct rounds_attr *attr)
 		ret = rounds_run(attr, &side);
 		end = pair_end(&pair);
 	}
+	free(t.seen);
 	free(t.request);
 	free(t.reply);
 	return ret ? ret : end;

@@ -14,7 +14,7 @@ static const struct {
 	{ "memcpy", reference_memcpy },	    { "pull", reference_pull },
 	{ "mailbox", reference_mailbox },   { "futex", reference_futex },
 	{ "tcp-read", reference_tcp_read }, { "tcp-echo", reference_tcp_echo },
-	{ "tcp-rate", reference_tcp_rate },
+	{ "tcp-rate", reference_tcp_rate }, { "tcp-links", reference_tcp_links },
 };
 
 static int run(const char *name, const struct options *o)

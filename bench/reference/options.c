@@ -15,6 +15,18 @@ static const struct cli_setting rate[] = {
 	CLI_END,
 };
 
+static const struct cli_setting mailboxes[] = {
+	CLI_INT(struct options, links, "links", .def = "1", .min = 1, .max = 1000,
+		.help = "mailboxes, of which the client uses one after the other"),
+	CLI_END,
+};
+
+static const struct cli_setting sockets[] = {
+	CLI_INT(struct options, links, "links", .def = "64", .min = 1, .max = 1000,
+		.help = "sockets, of which the client uses one after the other"),
+	CLI_END,
+};
+
 static const struct cli_command commands[] = {
 	{
 		.name = "memcpy",
@@ -30,8 +42,9 @@ static const struct cli_command commands[] = {
 		.name = "mailbox",
 		.summary = "two spinning processes, three copies a round trip",
 		.text = "The client copies its request into the mailbox, the server copies it to the reply, and the "
-			"client copies that out. Of size 0 it is the ping-pong of a cache line.",
-		.tables = { rounds_settings, rounds_message_settings },
+			"client copies that out. Of size 0 it is the ping-pong of a cache line. Of several mailboxes "
+			"the server looks at each in turn.",
+		.tables = { rounds_settings, rounds_message_settings, mailboxes },
 	},
 	{
 		.name = "futex",
@@ -54,6 +67,12 @@ static const struct cli_command commands[] = {
 		.text = "Both ends spin. The server answers in one send what one recv brought; the client sends so "
 			"many new messages as came back.",
 		.tables = { rounds_settings, rounds_message_settings, rate },
+	},
+	{
+		.name = "tcp-links",
+		.summary = "bytes out and back over many sockets in turn, one at a time",
+		.text = "Both ends look for what came by epoll_wait, without sleeping.",
+		.tables = { rounds_settings, rounds_message_settings, sockets },
 	},
 	{ .name = NULL },
 };

@@ -16,6 +16,9 @@ struct options {
 
 	/* tcp-rate */
 	int64_t inflight;
+
+	/* mailbox, tcp-links */
+	int64_t links;
 };
 
 enum reference_wait { WAIT_SPIN, WAIT_SLEEP };

@@ -12,6 +12,7 @@ int reference_mailbox(const struct options *o, const struct rounds_attr *attr);
 int reference_futex(const struct options *o, const struct rounds_attr *attr);
 int reference_tcp_read(const struct options *o, const struct rounds_attr *attr);
 int reference_tcp_rate(const struct options *o, const struct rounds_attr *attr);
+int reference_tcp_links(const struct options *o, const struct rounds_attr *attr);
 int reference_tcp_echo(const struct options *o, const struct rounds_attr *attr);
 
 #endif

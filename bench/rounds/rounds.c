@@ -58,6 +58,9 @@ static void print_round(const struct rounds_attr *attr, struct rounds *r, uint64
 		sort(&r->posted);
 		printf(", \"post_us\": %.3f", permille_us(&r->posted, 500));
 	}
+	if (r->resident)
+		printf(", \"kib_each\": %.1f, \"cpu_percent\": %.3f", (double)r->resident / 1024,
+		       (double)cpu_ns * 100 / (double)elapsed_ns);
 	printf("}\n");
 	fflush(stdout);
 }

@@ -26,6 +26,7 @@ struct rounds {
 	uint64_t max_ops; /* or when it has so many operations; 0: then the time counts */
 	uint64_t n_ops;
 	uint64_t bytes;
+	uint64_t resident;     /* bytes of memory for each link; 0: not told */
 	struct samples whole;  /* each operation; empty when they were only counted */
 	struct samples posted; /* until its submission returned; empty when not told apart */
 };

@@ -57,6 +57,8 @@ SLOWEST = Figure("slowest_us", "us")  # command in Redis
 SERVER_CPU = Figure("cpu_percent", "%")  # of one core, that nanoctrl takes
 SERVER_MEMORY = Figure("kib_each", "KiB")  # resident memory of nanoctrl for each agent
 CPU = Figure("cpu_s_gib", "s/GiB")  # of both processes
+LINK_MEMORY = Figure("kib_each", "KiB")  # resident memory of both ends for each link
+IDLE_CPU = Figure("cpu_percent", "%")  # of one CPU, of both processes
 CONNECTED = Figure("connected_s", "s")  # from apply until all links are connected
 APPLIED = Figure("apply_ms", "ms")  # the command line, from its start to its end
 IN_REDIS = Figure("redis_ms", "ms")  # the longest command in Redis
@@ -114,6 +116,12 @@ def peer_row(name, peer, op, blocks, target):
 
 def rpc_row(name, options, reference, target, figure=P50):
     return Row(name, f"slime-measure rpc {options}", reference, figure, target, "warm")
+
+
+def links_row(transport, n, reference, target):
+    """One call at a time on each link in turn: what the links cost that have nothing to say."""
+    ours = f"slime-measure links --transport {transport} --links {n} --size 64"
+    return Row(f"links-{transport}-{n}", ours, f"slime-reference {reference} --links {n} --size 64", P50, target, "warm")
 
 
 def crowd_row(name, options):
@@ -258,6 +266,12 @@ ROWS = [
     crowd_row("shm-rpc-crowd", "--size 64"),
     crowd_row("shm-rpc-crowd-16k", "--size 16KiB"),
     crowd_row("tcp-rpc-crowd", f"{TCP} --size 64"),
+    # Many links of one process.
+    links_row("tcp", 64, "tcp-links", at_most(1.3)),
+    links_row("shm", 256, "mailbox", at_most(3)),
+    links_row("shm", 900, "mailbox", at_most(2)),
+    Row("link-memory", f"slime-measure rest {TCP} --links 64 --round 1s", None, LINK_MEMORY, at_most(102), "warm"),
+    Row("links-idle", f"slime-measure rest {TCP} --links 900 --round 1s", None, IDLE_CPU, at_most(0.3), "warm"),
     # The same calls by what programs use today.
     rpc_row("shm-rpc-zmq", "--size 1KiB", "baseline-zeromq --size 1KiB", faster(22)),
     rpc_row("shm-rpc-grpc", "--size 1KiB", "baseline-grpc --size 1KiB", faster(40)),

@@ -40,6 +40,8 @@ done
 for size in 0 64 100KiB; do
 	measures slime-reference mailbox --size $size
 done
+measures slime-reference mailbox --size 64 --links 3
+measures slime-reference tcp-links --size 64 --links 3
 measures slime-reference futex
 for waiting in spin sleep; do
 	measures slime-reference tcp-echo --size 1KiB --wait $waiting
@@ -57,6 +59,8 @@ for transport in shm tcp; do
 		measures slime-measure rpc --transport $transport --size 100KiB --memory $memory
 	done
 	measures slime-measure rpc --transport $transport --size 64 --inflight 8 --polling event
+	measures slime-measure links --transport $transport --size 64 --links 3
+	measures slime-measure rest --transport $transport --links 3
 done
 measures slime-measure read --foreign --block 4KiB --batch 3
 
