@@ -49,6 +49,7 @@ struct key {
 
 struct key_indexer {
 	struct store *store;
+	key_indexer_fn *indexed;
 	struct redis *events;
 	struct event *timer;
 	struct key queue[QUEUE_MAX]; /* a ring */
@@ -183,7 +184,7 @@ static void send_batch(struct key_indexer *l)
 static void report_indexed(struct key_indexer *l)
 {
 	for (unsigned i = 0; i < STORE_LOOPS_MAX; i++)
-		if (l->to_tell >> i & 1 && !index_wait_end(l->store->hub, i))
+		if (l->to_tell >> i & 1 && !l->indexed(l->store->hub, i))
 			l->to_tell &= ~(UINT64_C(1) << i);
 }
 
@@ -581,7 +582,7 @@ void key_indexer_down(struct key_indexer *l)
 	schedule(l);
 }
 
-int key_indexer_create(struct store *store, struct key_indexer **out)
+int key_indexer_create(struct store *store, key_indexer_fn *indexed, struct key_indexer **out)
 {
 	struct key_indexer *l = calloc(1, sizeof(*l));
 	struct redis_attr attr = { .url = &store->hub->url,
@@ -597,6 +598,7 @@ int key_indexer_create(struct store *store, struct key_indexer **out)
 	if (!l)
 		return -ENOMEM;
 	l->store = store;
+	l->indexed = indexed;
 	l->timer = evtimer_new(store->base, on_timer, l);
 	if (!l->timer || redis_create(store->base, &attr, &l->events)) {
 		key_indexer_destroy(l);

@@ -10,17 +10,21 @@
 
 struct key_indexer;
 struct store;
+struct store_hub;
 
-/* -ENOMEM. */
-int key_indexer_create(struct store *store, struct key_indexer **out);
+/* The wait of the store in this slot is over. -ENOMEM: it could not be told; call again. */
+typedef int key_indexer_fn(struct store_hub *hub, unsigned slot);
+
+/* indexed ends the waits of key_indexer_wait(). -ENOMEM. */
+int key_indexer_create(struct store *store, key_indexer_fn *indexed, struct key_indexer **out);
 void key_indexer_destroy(struct key_indexer *indexer);
 
 /* The first loop's connection serves, or is lost. */
 void key_indexer_up(struct key_indexer *indexer);
 void key_indexer_down(struct key_indexer *indexer);
 
-/* Call index_wait_end() for the store in this slot once the indexes have every key that others
- * wrote before. */
+/* Call indexed for the store in this slot once the indexes have every key that other programs wrote
+ * before. */
 void key_indexer_wait(struct key_indexer *indexer, unsigned slot);
 
 #endif

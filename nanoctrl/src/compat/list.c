@@ -9,6 +9,7 @@
 #include <string.h>
 #include "base/text_set.h"
 #include "compat/peer.h"
+#include "compat/scope_call.h"
 #include "compat/store.h"
 #include "store/call.h"
 #include "store/reply.h"

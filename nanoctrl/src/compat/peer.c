@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "compat/scope_call.h"
 #include "compat/store.h"
 #include "store/call.h"
 #include "store/reply.h"

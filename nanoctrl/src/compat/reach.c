@@ -410,10 +410,31 @@ int reach_create(struct store *store)
 	return store->compat->reach_timer ? 0 : -ENOMEM;
 }
 
-void reach_up(struct store *store)
+static void probe_configured(struct store *store)
 {
 	forget_all(store->hub);
 	loop_set_timer(store->compat->reach_timer, 0);
+}
+
+static void opened(void *arg, int result)
+{
+	(void)result;
+	probe_configured(arg);
+}
+
+/* A restarted private Redis listens on its unix socket only. Clients that know its TCP port connect
+ * there without asking us, so the port is opened again at once; where that fails, the next
+ * registration tries again. A configured address leads to the port, and is probed once it is open.
+ */
+void reach_up(struct store *store)
+{
+	const struct store_hub *hub = store->hub;
+
+	if (hub->compat->port.port &&
+	    (atomic_load(&hub->compat->port.kept) || store_configured_address(store)))
+		private_port_open(store, opened, store);
+	else
+		probe_configured(store);
 }
 
 void reach_down(struct store *store)

@@ -30,8 +30,12 @@ typedef void store_reach_fn(void *arg, int result, const char *why);
 void store_reach(struct store *store, const char *address, struct store_text client,
 		 store_reach_fn *fn, void *arg);
 
-/* On the first loop the configured address is probed by itself, while Redis is there. -ENOMEM. */
+/* On the first loop, which probes the configured address regularly while Redis is connected.
+ * -ENOMEM. */
 int reach_create(struct store *store);
+
+/* Redis is connected: a private one that was restarted opens its port for clients again, then the
+ * configured address is probed. */
 void reach_up(struct store *store);
 void reach_down(struct store *store);
 

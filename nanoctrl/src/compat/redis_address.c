@@ -143,24 +143,3 @@ int store_redis_address(const struct store *store, struct store_text client, boo
 	snprintf(out, STORE_REDIS_ADDRESS_MAX, "%s:%u", host, port);
 	return 0;
 }
-
-static void opened(void *arg, int result)
-{
-	(void)result;
-	reach_up(arg);
-}
-
-/* A Redis that was started anew listens on its socket alone. Those who know its port look for it
- * there without asking us, and are told of it as before meanwhile; where it fails, who registers
- * next has it tried again. What is configured for others leads there, and is tried once it listens.
- */
-void redis_address_up(struct store *store)
-{
-	const struct store_hub *hub = store->hub;
-
-	if (hub->compat->port.port &&
-	    (atomic_load(&hub->compat->port.kept) || store_configured_address(store)))
-		private_port_open(store, opened, store);
-	else
-		reach_up(store);
-}

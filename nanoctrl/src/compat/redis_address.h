@@ -19,10 +19,6 @@ int store_redis_address(const struct store *store, struct store_text client, boo
 /* The address that the settings name for clients; NULL: none. */
 const char *store_configured_address(const struct store *store);
 
-/* On the first loop, when Redis is reached: a private Redis that was started anew listens on its
- * port again, then the configured address is probed. */
-void redis_address_up(struct store *store);
-
 /* Whether a client that names this host is on this host, or an address is this host's own. */
 bool store_is_this_host(const char *host);
 

@@ -74,7 +74,7 @@ static int create(struct store *store, bool first)
 		return 0;
 	ret = reach_create(store);
 	if (!ret && !store_is_cluster(store))
-		ret = key_indexer_create(store, &c->indexer);
+		ret = key_indexer_create(store, index_wait_end, &c->indexer);
 	return ret;
 }
 
@@ -93,7 +93,7 @@ static void up(struct store *store)
 
 	store_load_scripts(store, compat_scripts, N_COMPAT_SCRIPTS);
 	if (c->reach_timer)
-		redis_address_up(store);
+		reach_up(store);
 	if (c->indexer)
 		key_indexer_up(c->indexer);
 }

@@ -44,11 +44,6 @@ struct compat_store {
 
 extern const struct store_compat compat_store;
 
-/* Send a script with "scope:" as KEYS[1], or nothing for an empty scope; else as store_send(). */
-void store_send_in_scope(struct store *store, struct store_text scope, const struct script *script,
-			 size_t n, const struct store_text *args, store_finish_fn *finish,
-			 union store_answer fn, void *arg);
-
 /* End entities and agents that have expired, of all scopes. */
 void store_sweep_compat(struct store *store);
 

@@ -515,8 +515,3 @@ bool model_parse_cursor(const char *text, struct store_cursor *out)
 	out->id = strtoull(colon + 1, NULL, 10);
 	return true;
 }
-
-void model_format_cursor(char out[MODEL_CURSOR_MAX], const struct store_cursor *c)
-{
-	snprintf(out, MODEL_CURSOR_MAX, "%" PRIu64 ":%" PRIu64, c->epoch, c->id);
-}

@@ -78,6 +78,11 @@ static json_t *word(const char *s)
 	return v ? v : json_string("");
 }
 
+void model_format_cursor(char out[MODEL_CURSOR_MAX], const struct store_cursor *c)
+{
+	snprintf(out, MODEL_CURSOR_MAX, "%" PRIu64 ":%" PRIu64, c->epoch, c->id);
+}
+
 static json_t *cursor_text(const struct store_cursor *c)
 {
 	char text[MODEL_CURSOR_MAX];

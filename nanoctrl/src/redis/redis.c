@@ -466,7 +466,7 @@ static void check_server(struct redis *r)
 	    r->n_inflight >= r->attr.max_inflight)
 		return;
 	r->checked_ns = now;
-	redis_look_again(r);
+	redis_check_again(r);
 }
 
 /* A Redis that takes the connection or a command and says nothing is as good as dead. */

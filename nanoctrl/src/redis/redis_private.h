@@ -60,11 +60,11 @@ void redis_broke(struct redis *r, const char *why);
 int redis_send(struct redis *r, int n, const char *const *args, const size_t *lens,
 	       redis_reply_fn *fn, void *arg);
 
-/* redis_greeting.c: what is asked of a server before it serves. -ENOMEM. It serves, or broke, when
+/* What is asked of a server before it serves. -ENOMEM. It serves, or broke, when
  * the last answer has come. */
 int redis_greet(struct redis *r);
 
 /* The same of one that serves, but for who we are and where: it goes on, or broke. */
-int redis_look_again(struct redis *r);
+int redis_check_again(struct redis *r);
 
 #endif

@@ -6,7 +6,7 @@
 #include <base/clock.h>
 #include "store/beat.h"
 #include "store/call.h"
-#include "store/reaper.h"
+#include "store/hold.h"
 #include "store/redis_store.h"
 #include "store/reply.h"
 #include "store/snapshot.h"
@@ -21,7 +21,7 @@ static bool read_agent(const redisReply *row, void *out);
 /* A lease that nobody renews ends when it is due, and when leases as long as this may end. */
 static uint64_t wait_for_end_ms(struct store_hub *hub, int64_t left_ms, uint64_t ttl_ms)
 {
-	uint64_t hold_ns = reaper_hold_until_ns(hub);
+	uint64_t hold_ns = hold_lease_end_ns(hub);
 	uint64_t now_ns = sl_clock_ns();
 	uint64_t wait_ms = left_ms > 0 ? (uint64_t)left_ms : 0;
 
@@ -219,7 +219,7 @@ static void note_refused_beats(struct store *store, int result)
 	if (!store->unbeaten_ns)
 		store->unbeaten_ns = now;
 	if ((result != -EBUSY && result != -ENOMEM) || now - store->unbeaten_ns >= long_ns)
-		reaper_refused(store->hub);
+		hold_refused(store->hub);
 }
 
 static void end_beats(struct store *store, struct sl_list *beats, int result,

@@ -3,8 +3,8 @@
 #include <base/clock.h>
 #include <base/log.h>
 #include "store/call.h"
-#include "store/moved.h"
-#include "store/reaper.h"
+#include "store/call_moved.h"
+#include "store/hold.h"
 #include "store/redis_store.h"
 #include "store/reply.h"
 
@@ -118,7 +118,7 @@ static void note_forbidden(struct store_hub *hub, bool forbidden, const char *wh
 	uint32_t held_back;
 
 	if (forbidden)
-		reaper_refused(hub);
+		hold_refused(hub);
 	if (atomic_load(&hub->forbidden) == forbidden ||
 	    atomic_exchange(&hub->forbidden, forbidden) == forbidden)
 		return;
@@ -157,7 +157,7 @@ static int judge(const struct store_call *call, const redisReply *reply)
 	}
 	note_forbidden(hub, false, "");
 	if (error && store_is_refusal(error)) {
-		reaper_refused(hub);
+		hold_refused(hub);
 		return -EAGAIN;
 	}
 	if (read_outcome(reply, &outcome) && outcome <= STORE_TOO_LARGE)

@@ -321,7 +321,7 @@ static void wake_feeds(struct store *store, unsigned bucket, bool lost)
 	}
 }
 
-void store_wake_bucket(struct store *store, unsigned bucket)
+static void wake_bucket(struct store *store, unsigned bucket)
 {
 	wake_feeds(store, bucket, false);
 }
@@ -330,4 +330,31 @@ void store_wake_all(struct store *store)
 {
 	for (unsigned i = 0; i < SCOPE_BUCKETS; i++)
 		wake_feeds(store, i, true);
+}
+
+/* ---- scopes that other loops noted ---- */
+
+static void wake(struct store *store, const struct wakes *w)
+{
+	if (w->all) {
+		store_wake_all(store);
+		return;
+	}
+	for (unsigned i = 0; i < w->n; i++)
+		store_wake(store, w->scopes[i]);
+	for (unsigned i = 0; w->n == WAKES_MAX && i < SCOPE_BUCKETS; i++)
+		if (w->buckets[i / 64] >> i % 64 & 1)
+			wake_bucket(store, i);
+}
+
+void store_take_wakes(void *arg)
+{
+	struct store *store = arg;
+	struct wakes w;
+
+	pthread_mutex_lock(&store->hub->lock);
+	w = store->wakes;
+	memset(&store->wakes, 0, sizeof(store->wakes));
+	pthread_mutex_unlock(&store->hub->lock);
+	wake(store, &w);
 }

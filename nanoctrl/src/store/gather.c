@@ -10,7 +10,6 @@
 #include <string.h>
 #include "store/call.h"
 #include "store/gather.h"
-#include "store/object.h"
 #include "store/redis_store.h"
 #include "store/reply.h"
 #include "base/text_heap.h"
@@ -21,7 +20,8 @@
 struct gather {
 	store_page_fn *fn;
 	void *arg;
-	bool of_one; /* agent, that was asked for */
+	store_read_fn *read; /* of a row */
+	bool of_one;	     /* agent, that was asked for */
 	struct store_page page;
 	struct store_object *objects;
 	struct store_agent *owners;
@@ -147,7 +147,7 @@ static int ask_on(struct gather *g, const struct store_call *call, const redisRe
 static int take_batch(struct gather *g, const struct store_call *call, const redisReply *reply)
 {
 	struct store_page page = { .n_objects = 0 };
-	struct store_rows rows = { .size = sizeof(struct store_object), .read = store_read_object };
+	struct store_rows rows = { .size = sizeof(struct store_object), .read = g->read };
 	int result = store_read_page(call, STORE_OK, reply, &rows, &page);
 
 	if (!result)
@@ -181,7 +181,7 @@ bool store_has_rest(const redisReply *reply)
 }
 
 void store_gather(const struct store_call *call, const redisReply *reply,
-		  const struct store_page *page, uint64_t most)
+		  const struct store_page *page, store_read_fn *read, uint64_t most)
 {
 	const redisReply *rest = rest_of(reply);
 	struct gather *g = calloc(1, sizeof(*g));
@@ -193,6 +193,7 @@ void store_gather(const struct store_call *call, const redisReply *reply,
 	}
 	g->fn = call->fn.page;
 	g->arg = call->arg;
+	g->read = read;
 	g->of_one = store_call_arg(call, AGENT + 2).len > 0;
 	g->names.seed = call->store->hub->seed;
 	g->left = most;

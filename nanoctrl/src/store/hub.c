@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the stores of all loops share, and how each of them hears that something happened. */
+/* What the stores of all loops share, and the scopes of which each loop has to read events. */
 #include <base/log.h>
-#include "store/event.h"
 #include "store/hub.h"
 #include "store/redis_store.h"
 
@@ -53,6 +52,11 @@ void store_hub_destroy(struct store_hub *hub)
 	free(hub);
 }
 
+bool store_is_cluster(const struct store *store)
+{
+	return store->hub->url.kind == REDIS_CLUSTER;
+}
+
 /* ---- waking the loops ---- */
 
 unsigned store_bucket(const struct store_hub *hub, const char *scope)
@@ -80,31 +84,6 @@ static void note_wake(const struct store_hub *hub, struct wakes *w, const char *
 	}
 	bucket = store_bucket(hub, scope);
 	w->buckets[bucket / 64] |= UINT64_C(1) << bucket % 64;
-}
-
-static void wake(struct store *store, const struct wakes *w)
-{
-	if (w->all) {
-		store_wake_all(store);
-		return;
-	}
-	for (unsigned i = 0; i < w->n; i++)
-		store_wake(store, w->scopes[i]);
-	for (unsigned i = 0; w->n == WAKES_MAX && i < SCOPE_BUCKETS; i++)
-		if (w->buckets[i / 64] >> i % 64 & 1)
-			store_wake_bucket(store, i);
-}
-
-void store_take_wakes(void *arg)
-{
-	struct store *store = arg;
-	struct wakes w;
-
-	pthread_mutex_lock(&store->hub->lock);
-	w = store->wakes;
-	memset(&store->wakes, 0, sizeof(store->wakes));
-	pthread_mutex_unlock(&store->hub->lock);
-	wake(store, &w);
 }
 
 void store_hub_wake(struct store_hub *hub, const char *scope)

@@ -52,7 +52,7 @@ struct wakes {
 /* The place of a scope among those that are followed, or read. */
 unsigned store_bucket(const struct store_hub *hub, const char *scope);
 
-/* From any thread: store_wake() of event.h on every loop; NULL: store_wake_all(). */
+/* From any thread: have every loop read new events of the scope; NULL: of all scopes. */
 void store_hub_wake(struct store_hub *hub, const char *scope);
 
 #endif

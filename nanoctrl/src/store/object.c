@@ -5,7 +5,6 @@
 #include <string.h>
 #include "store/call.h"
 #include "store/gather.h"
-#include "store/object.h"
 #include "store/redis_store.h"
 #include "store/reply.h"
 
@@ -89,7 +88,7 @@ static bool read_value(struct store_text v, struct store_object *o)
 }
 
 /* {agent, generation, incarnation, name, value} */
-bool store_read_object(const redisReply *row, void *out)
+static bool read_object(const redisReply *row, void *out)
 {
 	struct store_object *o = out;
 	struct store_text value;
@@ -127,7 +126,7 @@ static void finish_objects(struct store_call *call, int result, const redisReply
 	struct store_page page = { .n_objects = 0 };
 	struct store_agent *owners = NULL;
 	struct store_rows rows = { .size = sizeof(struct store_object),
-				   .read = store_read_object,
+				   .read = read_object,
 				   .one = call->script == &scripts[SCRIPT_OBJECT] };
 
 	result = store_read_page(call, result, reply, &rows, &page);
@@ -136,7 +135,7 @@ static void finish_objects(struct store_call *call, int result, const redisReply
 	page.objects = rows.at;
 	page.n_objects = rows.n;
 	if (!result && store_has_rest(reply))
-		store_gather(call, reply, &page, LIST_BYTES_MAX);
+		store_gather(call, reply, &page, read_object, LIST_BYTES_MAX);
 	else
 		call->fn.page(call->arg, result, result ? NULL : &page);
 	free(owners);

@@ -13,6 +13,7 @@
 #include <base/clock.h>
 #include <base/log.h>
 #include "store/call.h"
+#include "store/hold.h"
 #include "store/notices.h"
 #include "store/reaper.h"
 #include "store/redis_store.h"
@@ -48,40 +49,11 @@ struct reaper {
 	bool trying;  /* whether Redis takes writes */
 };
 
-static void hold(struct reaper *r, const char *why)
-{
-	const struct store_config *config = &r->store->hub->config;
-
-	atomic_store(&r->store->hub->held_ns, sl_clock_ns());
-	atomic_fetch_add(&r->store->hub->n_holds, 1);
-	sl_info("reaper", "no lease ends for %u ms: %s", config->ttl_ms, why);
-}
-
-void reaper_refused(struct store_hub *hub)
-{
-	atomic_store(&hub->refused_ns, sl_clock_ns());
-}
-
-/* So long after agents could not beat, or perhaps could not. */
-static uint64_t held_until_ns(struct store_hub *hub, uint32_t ms)
-{
-	uint64_t held_ns = atomic_load(&hub->held_ns);
-	uint64_t refused_ns = atomic_load(&hub->refused_ns);
-	uint64_t since_ns = refused_ns > held_ns ? refused_ns : held_ns;
-
-	return since_ns ? since_ns + (uint64_t)ms * SL_NS_PER_MS : 0;
-}
-
-uint64_t reaper_hold_until_ns(struct store_hub *hub)
-{
-	return held_until_ns(hub, hub->config.ttl_ms);
-}
-
 void reaper_up(struct reaper *r, const char *run_id)
 {
-	hold(r, !*r->run_id			 ? "Redis is reached for the first time"
-		: strcmp(r->run_id, run_id) != 0 ? "another Redis process serves"
-						 : "Redis was out of reach");
+	hold_begin(r->store->hub, !*r->run_id ? "Redis is reached for the first time"
+				  : strcmp(r->run_id, run_id) != 0 ? "another Redis process serves"
+								   : "Redis was out of reach");
 	snprintf(r->run_id, sizeof(r->run_id), "%s", *run_id ? run_id : "?");
 	r->time_ms = 0;
 	r->up = true;
@@ -172,7 +144,7 @@ static void note_standstill(struct reaper *r)
 	uint64_t now = sl_clock_ns(), since_ms = (now - r->tick_ns) / SL_NS_PER_MS;
 
 	if (r->tick_ns && since_ms > config->reap_ms + config->ttl_ms / 3)
-		hold(r, "this process stood still");
+		hold_begin(r->store->hub, "this process stood still");
 	r->tick_ns = now;
 }
 
@@ -188,13 +160,13 @@ static uint64_t expected_time_after(const struct reaper *r, uint64_t until_ns)
 /* 0: no lease may end. */
 static uint64_t expected_time(const struct reaper *r)
 {
-	return expected_time_after(r, reaper_hold_until_ns(r->store->hub));
+	return expected_time_after(r, hold_lease_end_ns(r->store->hub));
 }
 
 uint64_t reaper_time_after(struct reaper *r, uint32_t hold_ms)
 {
 	note_standstill(r);
-	return expected_time_after(r, held_until_ns(r->store->hub, hold_ms));
+	return expected_time_after(r, hold_end_ns(r->store->hub, hold_ms));
 }
 
 /* For how long agents can beat by now: one whose lease is longer than ours beats less often. */
@@ -202,7 +174,7 @@ static uint64_t steady_ms(const struct reaper *r)
 {
 	uint64_t ttl_ns = (uint64_t)r->store->hub->config.ttl_ms * SL_NS_PER_MS;
 	uint64_t since_ns = sl_clock_ns() + ttl_ns;
-	uint64_t hold_ns = reaper_hold_until_ns(r->store->hub);
+	uint64_t hold_ns = hold_lease_end_ns(r->store->hub);
 
 	return since_ns > hold_ns ? (since_ns - hold_ns) / SL_NS_PER_MS : 0;
 }
@@ -372,7 +344,7 @@ static void on_time(void *arg, int result, const redisReply *reply)
 	least = r->time_ms + (r->asked_ns - r->time_ns) / SL_NS_PER_MS;
 	most = r->time_ms + (now_ns - r->time_asked_ns) / SL_NS_PER_MS;
 	if (r->time_ms && (ms + STRAY_MS < least || ms > most + STRAY_MS))
-		hold(r, "the clock of Redis jumped");
+		hold_begin(r->store->hub, "the clock of Redis jumped");
 	r->time_ms = ms;
 	r->time_ns = now_ns;
 	r->time_asked_ns = r->asked_ns;
@@ -392,11 +364,11 @@ static void ask_time(struct reaper *r)
 
 static void note_refusal(struct reaper *r, const char *why)
 {
-	reaper_refused(r->store->hub);
+	hold_refused(r->store->hub);
 	if (atomic_exchange(&r->store->hub->refusing, true))
 		return;
 	sl_warn("reaper", "Redis refuses writes: %s", why);
-	hold(r, "Redis refuses writes");
+	hold_begin(r->store->hub, "Redis refuses writes");
 }
 
 static void on_tried(void *arg, int result, const redisReply *reply)
@@ -427,7 +399,7 @@ static void try_write(struct reaper *r)
 static void note_loops(struct store_hub *hub)
 {
 	if (atomic_load(&hub->n_up) < atomic_load(&hub->n_loops))
-		reaper_refused(hub);
+		hold_refused(hub);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)

@@ -14,10 +14,6 @@ void reaper_destroy(struct reaper *reaper);
 /* The first loop's connection is up, to the server of this run id. */
 void reaper_up(struct reaper *reaper, const char *run_id);
 void reaper_down(struct reaper *reaper);
-/* From any thread: Redis refuses to serve, or could not be asked. */
-void reaper_refused(struct store_hub *hub);
-/* No lease ends before. */
-uint64_t reaper_hold_until_ns(struct store_hub *hub);
 /* What Redis' clock says if it is steady; 0 until hold_ms after agents could not beat. */
 uint64_t reaper_time_after(struct reaper *reaper, uint32_t hold_ms);
 

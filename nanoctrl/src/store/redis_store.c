@@ -3,7 +3,7 @@
 #include "store/beat.h"
 #include "store/call.h"
 #include "store/event.h"
-#include "store/moved.h"
+#include "store/call_moved.h"
 #include "store/reaper.h"
 #include "store/redis_store.h"
 
@@ -12,11 +12,6 @@
 #include <string.h>
 #include <event2/buffer.h>
 #include "nanoctrl/net/loop.h"
-
-bool store_is_cluster(const struct store *store)
-{
-	return store->hub->url.kind == REDIS_CLUSTER;
-}
 
 bool store_is_crowded(const struct store *store)
 {

@@ -25,7 +25,7 @@ struct store {
 	uint64_t unbeaten_ns; /* since when none got through; 0: the last did */
 	struct sl_list feeds[SCOPE_BUCKETS];  /* scopes that somebody follows */
 	struct sl_list shares[SCOPE_BUCKETS]; /* scopes of which a read for many is out */
-	struct sl_list waiting;		      /* calls that wait for the cluster: store_moved.c */
+	struct sl_list waiting;		      /* calls that wait for the cluster: call_moved.c */
 	size_t n_waiting;
 	struct event *again;   /* sends them */
 	struct reaper *reaper; /* on the first loop */
@@ -37,8 +37,5 @@ struct store {
 
 /* Have Redis load n scripts; one that it does not load is sent as a whole later. */
 void store_load_scripts(struct store *store, const struct script *table, size_t n);
-
-/* The task of a store for which scopes were noted. */
-void store_take_wakes(void *store);
 
 #endif

@@ -23,10 +23,13 @@ void store_note_skipped(const struct store_call *call, const redisReply *reply);
 /* Whether an error of Redis says that it does not do it now, and did nothing. */
 bool store_is_refusal(const char *error);
 
-/* The rows of a page: how long each is in memory, and what reads it; false for junk. */
+/* Reads a row of a page into out; false when the row is malformed. */
+typedef bool store_read_fn(const redisReply *row, void *out);
+
+/* The rows of a page; each has size bytes in memory. */
 struct store_rows {
 	size_t size;
-	bool (*read)(const redisReply *row, void *out);
+	store_read_fn *read;
 	bool one; /* a single one was asked for: when it is junk, there is none */
 	void *at; /* out: n rows, for the caller to free() */
 	size_t n;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <hiredis/hiredis.h>
 #include <base/clock.h>
-#include "store/reaper.h"
+#include "store/hold.h"
 #include "store/redis_store.h"
 
 /* Who has little patience, on a busy machine, finds Redis late before the test makes it so. */
@@ -79,7 +79,7 @@ static void beat__that_is_not_taken_ends_no_lease(void **state)
 	struct member m;
 
 	assert_int_equal(fixture_register(f, &m, "node-a", "i1", OWNER_A, false), 0);
-	hold_ns = reaper_hold_until_ns(f->hub);
+	hold_ns = hold_lease_end_ns(f->hub);
 	for (int i = 0; i < 64; i++)
 		lists[i].done = true;
 	test_redis_pause(&f->redis);
@@ -93,10 +93,10 @@ static void beat__that_is_not_taken_ends_no_lease(void **state)
 			   answer_beat, &a);
 		fixture_run(f, &a.done);
 		assert_int_equal(a.result, -EBUSY);
-	} while (reaper_hold_until_ns(f->hub) == hold_ns);
+	} while (hold_lease_end_ns(f->hub) == hold_ns);
 	test_redis_resume(&f->redis);
 	assert_true(sl_clock_ns() - start >= SHORT_TTL_MS * SL_NS_PER_MS / 3);
-	assert_true(reaper_hold_until_ns(f->hub) > refused_ns);
+	assert_true(hold_lease_end_ns(f->hub) > refused_ns);
 	fixture_run(f, &lists[63].done);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls that wait until their slot of a Redis Cluster has moved. */
-#ifndef NANOCTRL_STORE_MOVED_H
-#define NANOCTRL_STORE_MOVED_H
+#ifndef NANOCTRL_STORE_CALL_MOVED_H
+#define NANOCTRL_STORE_CALL_MOVED_H
 
 #include <stdbool.h>
 #include <hiredis/hiredis.h>

@@ -209,7 +209,7 @@ int redis_greet(struct redis *r)
 	return ret ? ret : ask_state(r, informed);
 }
 
-int redis_look_again(struct redis *r)
+int redis_check_again(struct redis *r)
 {
 	return ask_state(r, informed_again);
 }

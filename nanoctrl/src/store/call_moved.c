@@ -12,8 +12,8 @@
 #include "nanoctrl/net/loop.h"
 #include <base/clock.h>
 #include "store/call.h"
-#include "store/moved.h"
-#include "store/reaper.h"
+#include "store/call_moved.h"
+#include "store/hold.h"
 #include "store/redis_store.h"
 
 #define AGAIN_MS 50
@@ -37,7 +37,7 @@ bool store_wait_for_cluster(struct store_call *call)
 	if (store->closing || now >= call->until_ns || store->n_waiting >= config->max_inflight)
 		return false;
 	atomic_fetch_add(&store->hub->n_redirected, 1);
-	reaper_refused(store->hub); /* it may be a beat */
+	hold_refused(store->hub); /* it may be a beat */
 	sl_list_append(&store->waiting, &call->node);
 	if (!store->n_waiting++)
 		loop_set_timer(store->again, AGAIN_MS);
