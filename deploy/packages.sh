@@ -135,6 +135,7 @@ g++                      # gRPC's API is C++
 gnuplot-nox              # slime-bench plot
 libgrpc++-dev            # a peer: gRPC
 libprotobuf-dev
+libucx-dev               # a peer: UCX, by its library
 libzmq3-dev              # a peer: ZeroMQ
 protobuf-compiler
 protobuf-compiler-grpc

@@ -14,6 +14,8 @@ static int run(const char *name, const struct options *o)
 
 	if (!strcmp(name, "rpc"))
 		ret = measure_rpc(o, &attr);
+	else if (!strcmp(name, "mixed"))
+		ret = measure_mixed(o, &attr);
 	else if (!strcmp(name, "bounce"))
 		ret = measure_bounce(o, &attr);
 	else if (!strcmp(name, "links"))

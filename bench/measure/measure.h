@@ -8,6 +8,8 @@
 
 int measure_blocks(const struct options *o, const struct rounds_attr *attr, bool write);
 int measure_bounce(const struct options *o, const struct rounds_attr *attr);
+/* gb_s is that of the reads, and everything else of the calls. */
+int measure_mixed(const struct options *o, const struct rounds_attr *attr);
 int measure_rpc(const struct options *o, const struct rounds_attr *attr);
 
 /* Many links: calls on each in turn; or what they take while nothing happens. */

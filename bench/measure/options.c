@@ -47,6 +47,16 @@ static const struct cli_setting many[] = {
 	CLI_END,
 };
 
+static const struct cli_setting mixed[] = {
+	CLI_INT(struct options, inflight, "inflight", .def = "16", .min = 1, .max = 4096,
+		.help = "reads in flight, each of one block"),
+	CLI_SIZE(struct options, rounds.block, "block", .def = "1MiB", .min = 8,
+		 .max = INT64_C(1) << 28, .help = "bytes of a read, a multiple of 8"),
+	CLI_FLAG(struct options, other_link, "other-link",
+		 .help = "the calls go over another link of the two processes than the reads"),
+	CLI_END,
+};
+
 static const struct cli_setting target[] = {
 	CLI_STRING(struct options, url, "url", .value = "URL", .def = "http://127.0.0.1:3000",
 		   .help = "nanoctrl"),
@@ -87,6 +97,11 @@ static const struct cli_command commands[] = {
 		.name = "rpc",
 		.summary = "echo calls",
 		.tables = { rounds_settings, link_settings, rounds_message_settings, calls },
+	},
+	{
+		.name = "mixed",
+		.summary = "echo calls, one in flight, beside reads that never cease",
+		.tables = { rounds_settings, link_settings, rounds_message_settings, mixed },
 	},
 	{
 		.name = "bounce",

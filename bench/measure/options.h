@@ -35,6 +35,9 @@ struct options {
 	/* links, rest */
 	int64_t links;
 
+	/* mixed */
+	bool other_link;
+
 	/* target */
 	bool by_handles;
 

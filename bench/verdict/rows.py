@@ -124,6 +124,21 @@ def links_row(transport, n, reference, target):
     return Row(f"links-{transport}-{n}", ours, f"slime-reference {reference} --links {n} --size 64", P50, target, "warm")
 
 
+def mixed_rows(name, options, peer, p50, p99):
+    """Calls of 1 KiB beside 16 reads of 1 MiB. The peer has a socket, or a kind of message, for each."""
+    ours, reference = f"slime-measure mixed --size 1KiB {options}", f"{peer} --size 1KiB"
+    return [
+        Row(f"{name}-{end}", ours, reference, figure, at_most(limit), "warm")
+        for end, figure, limit in (("p50", P50, p50), ("p99", P99, p99))
+    ]
+
+
+def mixed_bulk_row(name, transport):
+    """What is left of the reads' bandwidth beside those calls."""
+    reads = f"slime-measure read {transport} --block 1MiB --batch 1 --inflight 16 --count"
+    return Row(name, f"slime-measure mixed --size 1KiB {transport}", reads, THROUGHPUT, at_least(0.9), "warm")
+
+
 def crowd_row(name, options):
     """Two pairs of processes on two CPUs: together they do at least half of what one pair does."""
     ours = f"slime-measure rpc {options}"
@@ -272,6 +287,12 @@ ROWS = [
     links_row("shm", 900, "mailbox", at_most(2)),
     Row("link-memory", f"slime-measure rest {TCP} --links 64 --round 1s", None, LINK_MEMORY, at_most(102), "warm"),
     Row("links-idle", f"slime-measure rest {TCP} --links 900 --round 1s", None, IDLE_CPU, at_most(0.3), "warm"),
+    # Calls while bulk is on its way.
+    *mixed_rows("mixed-shm", "", "baseline-ucx-mixed", 0.5, 0.75),
+    *mixed_rows("mixed-tcp", TCP, "baseline-zeromq-mixed", 0.65, 0.35),
+    *mixed_rows("mixed-tcp-other", f"{TCP} --other-link", "baseline-zeromq-mixed", 0.65, 0.35),
+    mixed_bulk_row("mixed-shm-bulk", "--transport shm"),
+    mixed_bulk_row("mixed-tcp-bulk", TCP),
     # The same calls by what programs use today.
     rpc_row("shm-rpc-zmq", "--size 1KiB", "baseline-zeromq --size 1KiB", faster(22)),
     rpc_row("shm-rpc-grpc", "--size 1KiB", "baseline-grpc --size 1KiB", faster(40)),
