@@ -9,6 +9,7 @@
 #include <event2/buffer.h>
 
 #include "text/json_text.h"
+#include "http/request.h"
 #include "http/reply.h"
 #include "http/server.h"
 

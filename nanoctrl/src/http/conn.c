@@ -16,9 +16,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "nanoctrl/net/loop.h"
-#include "http/reply_private.h"
 #include "nanoctrl/net/send.h"
-#include "http/stream_private.h"
 #include "http/worker.h"
 
 #define INPUT_MAX  65536  /* of what waits behind a request */
@@ -77,6 +75,7 @@ void conn_close(struct conn *c)
 {
 	struct request *rq = c->rq;
 	struct stream *s = c->stream;
+	const struct conn_stream_ops *ops = c->stream_ops;
 
 	c->rq = NULL;
 	c->stream = NULL;
@@ -92,7 +91,7 @@ void conn_close(struct conn *c)
 	bufferevent_free(c->bev);
 	free(c);
 	if (s)
-		stream_gone(s);
+		ops->gone(s);
 	if (rq)
 		request_end(rq, REQUEST_GONE);
 }
@@ -152,10 +151,11 @@ void conn_replied(struct conn *c, bool keep)
 		event_active(&c->again, EV_TIMEOUT, 0);
 }
 
-void conn_become_stream(struct conn *c, struct stream *s)
+void conn_become_stream(struct conn *c, struct stream *s, const struct conn_stream_ops *ops)
 {
 	c->rq = NULL;
 	c->stream = s;
+	c->stream_ops = ops;
 	move(c, CONN_STREAMING);
 	event_del(&c->deadline);
 	if (evbuffer_get_length(bufferevent_get_input(c->bev)))
@@ -165,7 +165,7 @@ void conn_become_stream(struct conn *c, struct stream *s)
 /* Its route is unknown, and so is whatever the parser had not read yet. */
 static void refuse(struct conn *c, const struct http_refusal *why)
 {
-	reply_refusal(c, why);
+	c->w->ops->refuse(c, why);
 	http_parser_fini(&c->parser);
 	http_parser_init(&c->parser, &c->w->config->limits);
 	budget_hold(&c->w->budget, &c->share, 0);
@@ -209,7 +209,7 @@ static void dispatch(struct conn *c)
 	size_t held = budget_keep(&c->w->budget, &c->share);
 
 	http_parser_take(&c->parser, &msg);
-	rq = request_create(c, c->w, &msg, held);
+	rq = request_create(c, c->w, c->peer, &msg, held);
 	if (!rq) {
 		http_message_fini(&msg);
 		budget_release(&c->w->budget, held);
@@ -219,7 +219,7 @@ static void dispatch(struct conn *c)
 	move(c, CONN_HANDLING);
 	c->rq = rq;
 	event_del(&c->deadline);
-	request_dispatch(rq);
+	c->w->ops->serve(rq);
 }
 
 /* How many of the bytes that wait follow each other, and where; 0: none wait. */
@@ -313,7 +313,7 @@ static void go_on(struct conn *c)
 		advance(c);
 		break;
 	case CONN_STREAMING:
-		stream_readable(c->stream, bufferevent_get_input(c->bev));
+		c->stream_ops->readable(c->stream, bufferevent_get_input(c->bev));
 		read_on(c);
 		break;
 	case CONN_FLUSHING:
@@ -341,7 +341,7 @@ static void output_left(struct conn *c)
 	if (c->state == CONN_FLUSHING)
 		linger(c);
 	else if (c->state == CONN_STREAMING)
-		stream_writable(c->stream);
+		c->stream_ops->writable(c->stream);
 	else if (c->state == CONN_READING)
 		go_on(c);
 }

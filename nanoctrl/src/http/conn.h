@@ -11,11 +11,30 @@
 #include "base/list.h"
 #include "http/budget.h"
 #include "nanoctrl/net/http_parser.h"
-#include "http/request_private.h"
+#include "http/request.h"
 
 struct bufferevent;
 struct evbuffer;
+struct http_refusal;
 struct stream;
+
+/* What becomes of the bytes that a connection reads: registered in its worker. Neither call closes
+ * the connection before it returns. */
+struct conn_ops {
+	/* c->rq is a request: reply to it, now or later. */
+	void (*serve)(struct request *rq);
+	/* The bytes are not a request: write the error to the output, which is then closed. */
+	void (*refuse)(struct conn *c, const struct http_refusal *why);
+};
+
+/* What a connection that has become a stream reports to it. None of these calls closes the
+ * connection before it returns. */
+struct conn_stream_ops {
+	void (*readable)(struct stream *s, struct evbuffer *in);
+	void (*writable)(struct stream *s);
+	/* The connection is closed: the stream ends. */
+	void (*gone)(struct stream *s);
+};
 
 enum conn_state {
 	CONN_READING,	/* no request, or a part of one */
@@ -38,6 +57,7 @@ struct conn {
 	struct http_parser parser;
 	struct request *rq;    /* CONN_HANDLING */
 	struct stream *stream; /* CONN_STREAMING, CONN_FLUSHING */
+	const struct conn_stream_ops *stream_ops;
 	enum conn_state state;
 	struct budget_share share; /* what the parser holds, in w->budget */
 	bool eof;		   /* the client sends no more */
@@ -67,8 +87,8 @@ void conn_send_all(struct worker *w);
 /* The reply to c->rq is in the output. keep: another request may follow. */
 void conn_replied(struct conn *c, bool keep);
 
-/* c->rq has become a stream; s gets what the client sends. */
-void conn_become_stream(struct conn *c, struct stream *s);
+/* c->rq has become the stream s, which ops report to. */
+void conn_become_stream(struct conn *c, struct stream *s, const struct conn_stream_ops *ops);
 
 /* Close when the output is empty. */
 void conn_finish(struct conn *c);

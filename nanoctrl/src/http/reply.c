@@ -12,7 +12,6 @@
 #include "http/conn.h"
 #include "base/digits.h"
 #include "text/json_text.h"
-#include "http/reply_private.h"
 #include "http/worker.h"
 
 #define MESSAGE_MAX 512

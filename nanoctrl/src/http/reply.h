@@ -7,10 +7,14 @@
 #ifndef NANOCTRL_REPLY_H
 #define NANOCTRL_REPLY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <slime/export.h>
 
+struct conn;
+struct evbuffer;
+struct http_refusal;
 struct request;
 
 /* A body of JSON text. len bytes at body; the caller keeps them. */
@@ -50,5 +54,20 @@ void reply_error(struct request *rq, const struct reply_error *e, const char *fm
 /* One more header field for the reply that follows: name is a constant of ours, value has no line
  * breaks. */
 void reply_header(struct request *rq, const char *name, const char *value);
+
+/* ---- for the other files of this folder ---- */
+
+/* A random time from seconds to twice that, so that clients which failed together do not return
+ * together. */
+unsigned reply_retry_after_s(unsigned seconds);
+
+/* The answer to bytes that are not a request: writes the error to the connection's output. The
+ * caller closes the connection after it. */
+void reply_refusal(struct conn *c, const struct http_refusal *why);
+
+/* Status line and header fields of the reply to rq, up to the empty line. fields are whole lines of
+ * ours or "". */
+void reply_head(struct request *rq, int status, const char *fields, bool keep,
+		struct evbuffer *out);
 
 #endif

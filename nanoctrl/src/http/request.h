@@ -11,10 +11,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "nanoctrl/net/http_parser.h"
+#include "http/route.h"
 
+struct conn;
 struct event_base;
-struct request;
 struct store;
+struct worker;
 
 /*
  * The value of {name} in the route's path, percent-decoded: valid UTF-8 without NUL, never empty. A
@@ -60,5 +63,52 @@ typedef void request_end_fn(void *arg, struct request *rq, enum request_end why)
  * end has come already.
  */
 void request_on_end(struct request *rq, request_end_fn *fn, void *arg);
+
+/* ---- for the other files of this folder; handlers use what is above ---- */
+
+#define REQUEST_ID_MAX	  64
+#define REQUEST_QUERY_MAX 16
+#define REQUEST_EXTRA_MAX 96
+#define REQUEST_PEER_MAX  46
+
+struct request {
+	struct http_message msg;
+	struct worker *w;
+	struct conn *conn; /* NULL: the client has gone */
+	struct route_match match;
+	char *params;			     /* the decoded ones, one after the other */
+	const char *param[ROUTE_PARAMS_MAX]; /* in params */
+	char *query;			     /* decoded names and values */
+	size_t n_query;
+	struct {
+		const char *name, *value;
+	} queries[REQUEST_QUERY_MAX];
+	uint64_t start_ns;
+	size_t held; /* bytes of w->budget */
+	bool head;   /* HEAD: the reply has no body */
+	request_end_fn *end_fn;
+	void *end_arg;
+	size_t extra_len;
+	char extra[REQUEST_EXTRA_MAX]; /* header fields for the reply */
+	char id[REQUEST_ID_MAX + 1];
+	char peer[REQUEST_PEER_MAX];
+};
+
+/* malloc() and free() of glibc are slow for larger pieces. */
+_Static_assert(sizeof(struct request) <= 1032, "each request takes one");
+
+/* Takes msg over. held bytes of w->budget belong to the request. peer is the address of the client.
+ * NULL without memory: msg is untouched. */
+struct request *request_create(struct conn *conn, struct worker *w, const char *peer,
+			       struct http_message *msg, size_t held);
+
+/* An id of ours: unique among replicas and restarts. */
+void request_new_id(struct worker *w, char id[REQUEST_ID_MAX + 1]);
+
+/* The connection is gone, or the server drains. */
+void request_end(struct request *rq, enum request_end why);
+
+/* After the reply was written: count and log the request, then free it. */
+void request_destroy(struct request *rq, int status);
 
 #endif

@@ -9,10 +9,11 @@
 #define NANOCTRL_ROUTE_H
 
 #include <stddef.h>
-#include "http/request.h"
 #include "nanoctrl/net/http_parser.h"
 
 #define ROUTE_PARAMS_MAX 4
+
+struct request;
 
 /* Runs on the loop of the connection and does not block. Replies exactly once, now or later. */
 typedef void route_fn(struct request *rq);

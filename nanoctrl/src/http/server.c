@@ -16,14 +16,16 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "http/conn.h"
+#include "http/conns.h"
+#include "http/dispatch.h"
 #include "nanoctrl/net/loop.h"
-#include "http/reply_private.h"
+#include "http/reply.h"
 #include "http/worker.h"
 
 #define BACKLOG		1024
 #define ACCEPT_BURST	64
 #define ACCEPT_PAUSE_MS 100 /* after the process ran out of descriptors, or of memory */
-#define DRAIN_LOOK_MS	50
+#define DRAIN_POLL_MS	50
 #define URL_MAX		80
 
 #define LISTENERS_MAX 2
@@ -82,7 +84,7 @@ static void adopt(void *arg)
 {
 	struct handover *h = arg;
 
-	worker_adopt(h->w, h->fd, h->peer);
+	conns_adopt(h->w, h->fd, h->peer);
 	free(h);
 }
 
@@ -291,17 +293,17 @@ bool server_loops_run(struct server *s)
 
 static void drain_worker(void *w)
 {
-	worker_drain(w);
+	conns_drain(w);
 }
 
 static void close_idle(void *w)
 {
-	worker_close_idle(w);
+	conns_close_idle(w);
 }
 
 static void close_all(void *w)
 {
-	worker_close_all(w);
+	conns_close_all(w);
 }
 
 static void end_drain(struct server *s)
@@ -331,7 +333,7 @@ static void on_drain_timer(evutil_socket_t fd, short what, void *arg)
 	if (now >= s->drain_until_ns || (!s->n_listeners && !count_conns(s)))
 		end_drain(s);
 	else
-		loop_set_timer(s->drain_timer, DRAIN_LOOK_MS);
+		loop_set_timer(s->drain_timer, DRAIN_POLL_MS);
 }
 
 void server_drain(struct server *s, void (*done)(void *arg), void *arg)
@@ -348,7 +350,7 @@ void server_drain(struct server *s, void (*done)(void *arg), void *arg)
 	s->drain_until_ns = sl_deadline_ns(s->config.drain_ms);
 	tell_workers(s, WORKER_DRAIN);
 	loop_set_timer(s->drain_timer,
-		       s->config.drain_accept_ms < DRAIN_LOOK_MS ? 0 : DRAIN_LOOK_MS);
+		       s->config.drain_accept_ms < DRAIN_POLL_MS ? 0 : DRAIN_POLL_MS);
 }
 
 bool server_draining(const struct server *s)
@@ -404,6 +406,7 @@ static int worker_init(struct worker *w, struct server *s, unsigned index)
 	for (unsigned i = 0; i < WORKER_TASKS; i++)
 		loop_task_init(&w->tasks[i], task_fns[i], w);
 	w->config = &s->config;
+	w->ops = &dispatch_ops;
 	/* Without randomness the clock tells processes apart. */
 	if (getrandom(&w->id_seed, sizeof(w->id_seed), GRND_NONBLOCK) !=
 	    (ssize_t)sizeof(w->id_seed))
@@ -449,7 +452,7 @@ destroy_metrics:
 /* Its loop has ended or never ran. */
 static void worker_fini(struct worker *w)
 {
-	worker_close_all(w);
+	conns_close_all(w);
 	if (w->task)
 		w->config->hooks.task_destroy(w->task);
 	w->config->hooks.store_destroy(w->store);

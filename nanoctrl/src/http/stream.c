@@ -14,8 +14,7 @@
 #include "http/conn.h"
 #include "nanoctrl/net/loop.h"
 #include "http/reply.h"
-#include "http/reply_private.h"
-#include "http/stream_private.h"
+#include "http/request.h"
 #include "http/worker.h"
 #include "nanoctrl/net/ws_frame.h"
 
@@ -269,7 +268,7 @@ static void take_control(struct stream *s)
 	}
 }
 
-void stream_readable(struct stream *s, struct evbuffer *in)
+static void on_readable(struct stream *s, struct evbuffer *in)
 {
 	enum ws_event event = WS_MORE;
 	struct evbuffer_iovec v;
@@ -295,12 +294,12 @@ void stream_readable(struct stream *s, struct evbuffer *in)
 		conn_finish(s->conn);
 }
 
-void stream_writable(struct stream *s)
+static void on_writable(struct stream *s)
 {
 	pump(s);
 }
 
-void stream_gone(struct stream *s)
+static void on_gone(struct stream *s)
 {
 	s->conn = NULL;
 	event_del(&s->tick);
@@ -311,6 +310,12 @@ void stream_gone(struct stream *s)
 	ws_parser_fini(&s->parser);
 	free(s);
 }
+
+static const struct conn_stream_ops conn_stream_ops = {
+	.readable = on_readable,
+	.writable = on_writable,
+	.gone = on_gone,
+};
 
 /* Turns the connection of rq into a stream; the head of the reply is written. NULL without memory.
  */
@@ -340,7 +345,7 @@ static struct stream *open_stream(struct request *rq, const struct stream_ops *o
 
 static void begin_stream(struct request *rq, struct stream *s, int status)
 {
-	conn_become_stream(rq->conn, s);
+	conn_become_stream(rq->conn, s, &conn_stream_ops);
 	request_destroy(rq, status);
 }
 

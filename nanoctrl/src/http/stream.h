@@ -73,4 +73,12 @@ size_t stream_queued(const struct stream *s);
  */
 void stream_close(struct stream *s, unsigned code, const char *reason);
 
+/* ---- for the end of a connection ---- */
+
+/* Say goodbye now, as far as the socket takes it: the server cuts off what is left. */
+void stream_leave_now(struct stream *s);
+
+/* Say goodbye within ms from now. */
+void stream_leave_within(struct stream *s, unsigned ms);
+
 #endif

@@ -12,6 +12,7 @@
 #include "http/server.h"
 #include "nanoctrl/net/loop.h"
 
+struct conn_ops;
 struct event;
 
 enum worker_phase {
@@ -34,6 +35,7 @@ struct worker {
 	unsigned index;
 	struct loop_task tasks[WORKER_TASKS];
 	const struct server_config *config;
+	const struct conn_ops *ops; /* of its connections */
 	struct loop *loop;
 	struct store *store;
 	void *task; /* of server_hooks; NULL: none */
@@ -51,18 +53,6 @@ struct worker {
 	_Atomic bool asked;	  /* server_loops_run() posted something that has not run */
 	_Atomic unsigned n_conns; /* handed over and not yet closed; the listener reads it */
 };
-
-/* Posted by the listener's thread: a new connection. */
-void worker_adopt(struct worker *w, int fd, const char *peer);
-
-/* Streams say goodbye, long polls are answered, kept connections end with their next reply. */
-void worker_drain(struct worker *w);
-
-/* Idle connections are closed; the others after their reply. */
-void worker_close_idle(struct worker *w);
-
-/* All that is left. Requests that are not replied to yet stay with their handlers. */
-void worker_close_all(struct worker *w);
 
 /* The time for the Date field. */
 const char *worker_date(struct worker *w);

@@ -10,6 +10,7 @@
 #include "api/server.h"
 #include "base/clock.h"
 #include "nanoctrl/net/loop.h"
+#include "http/request.h"
 #include "http/reply.h"
 #include "http/stream.h"
 
