@@ -49,8 +49,21 @@ struct slime_endpoint_attr {
 			* that it asked for over this link, and may reach restricted regions
 			* (slime/mr.h). Every region that is used over it is registered again, and
 			* counts again as locked memory. Other endpoints share their domains. */
-	bool quiet;    /* logs at debug level that it is connected, failed or was lost: for programs
-			* that log it themselves in on_state */
+	/* rdma; of two ends the smaller number of queue pairs and of rails counts, and the larger
+	 * bandwidth. */
+	uint32_t rdma_qps;   /* queue pairs of each rail, 1 to 8; 0: rdma_qps of the context */
+	uint32_t rdma_rails; /* at most so many rails, the first ones; 0: all */
+	/* Ports of ours, of the peer's, by the names that each host has for them:
+	 * "mlx5_0,mlx5_1:2", a device without a port's number means all its ports. The link uses no
+	 * others; NULL: any. If an end names ports of its peer, the first port of either list is a
+	 * rail, and so on. Ours have to be among rdma_devices of the context. Both are copied. */
+	const char *rdma_devices;
+	const char *rdma_peer_devices;
+	/* Bits per second: the sum of the link speeds of the rails, each of its slower port. With
+	 * less there is no link over rdma. 0: any */
+	uint64_t rdma_min_bandwidth;
+	bool quiet; /* logs at debug level that it is connected, failed or was lost: for programs
+		     * that log it themselves in on_state */
 };
 
 #define SLIME_ENDPOINT_ATTR_INIT         \
@@ -61,7 +74,8 @@ SLIME_API void slime_endpoint_attr_init(struct slime_endpoint_attr *attr);
 
 /*
  * Create an endpoint, which is idle; attr NULL means the defaults.
- *   -EINVAL  a value is out of range, or the service is of another context
+ *   -EINVAL  a value is out of range, the service is of another context, or a list of ports is
+ *            malformed
  *   -ENOTSUP  a transport that this build lacks
  *   -ENOSPC  max_endpoints is reached         -ENOMEM
  */
@@ -69,7 +83,7 @@ SLIME_API SLIME_CHECKED int slime_endpoint_create(struct slime_context *ctx,
 						  const struct slime_endpoint_attr *attr,
 						  struct slime_endpoint **out);
 
-#define SLIME_ENDPOINT_DESC_MAX 1024
+#define SLIME_ENDPOINT_DESC_MAX 4096
 
 /*
  * Write the descriptor the peer needs to connect: at most SLIME_ENDPOINT_DESC_MAX bytes, for this
@@ -132,6 +146,10 @@ struct slime_endpoint_info {
 	 * slime_mem_alloc(), and why not: "" when they do. */
 	bool foreign_memory;
 	char no_foreign_memory[128];
+	/* While connected over rdma: how many rails the link has, which slime_endpoint_rails()
+	 * tells one by one, queue pairs of each, and the sum of their link speeds. */
+	uint32_t n_rails, n_qps;
+	uint64_t bandwidth; /* bits per second */
 };
 
 SLIME_API void slime_endpoint_info(const struct slime_endpoint *ep,
@@ -155,6 +173,8 @@ struct slime_rail_info {
 	enum slime_rail_state state;
 	char device[64];     /* ours, as "mlx5_0:1" with its port */
 	char peer[64];	     /* the peer's, by its own name for it */
+	uint32_t n_qps;	     /* its queue pairs */
+	uint64_t bandwidth;  /* link speed of the slower port, bits per second; 0: unknown */
 	uint32_t share;	     /* of a large batch, in thousandths: as fast as it has been of late */
 	uint32_t n_failures; /* how often it failed since the link came up */
 	uint64_t bytes;	     /* of our reads and writes that it moved since then */

@@ -11,7 +11,7 @@
 #include <slime/mr.h>
 
 #define SL_SECRET_LEN	 32
-#define SL_CANDIDATE_MAX 640
+#define SL_CANDIDATE_MAX 1280
 
 struct sl_candidate {
 	enum slime_transport transport;

@@ -142,8 +142,7 @@ static void make_offer(struct slime_endpoint *ep, enum slime_transport t)
 	struct sl_writer w = { .at = o->candidate.bytes, .room = sizeof(o->candidate.bytes) };
 
 	o->asked = true;
-	o->status = transport->ops->offer(transport, &ep->self, ep->attr.isolated, &w, &o->offer,
-					  &o->why);
+	o->status = transport->ops->offer(transport, &ep->self, &ep->attr, &w, &o->offer, &o->why);
 	if (!o->status && w.failed) {
 		snprintf(o->why.text, sizeof(o->why.text), "its descriptor is too long");
 		o->status = -EMSGSIZE;

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "src/core/port_name.h"
 #include "src/endpoint/connect.h"
 #include "src/endpoint/endpoint.h"
 #include "src/endpoint/endpoint_account.h"
@@ -235,6 +236,12 @@ static bool has_ended(void *arg)
 	return atomic_load(&ep->ended) && !atomic_load(&ep->n_submitting);
 }
 
+static void free_ports(struct slime_endpoint *ep)
+{
+	free((void *)(uintptr_t)ep->attr.rdma_devices);
+	free((void *)(uintptr_t)ep->attr.rdma_peer_devices);
+}
+
 static void free_endpoint(struct slime_endpoint *ep)
 {
 	sl_connect_drop_offers(ep);
@@ -245,6 +252,7 @@ static void free_endpoint(struct slime_endpoint *ep)
 	pthread_mutex_destroy(&ep->offer_lock);
 	pthread_mutex_destroy(&ep->imm_lock);
 	pthread_mutex_destroy(&ep->lock);
+	free_ports(ep);
 	sl_auth_wipe(ep, sizeof(*ep));
 	free(ep);
 }
@@ -260,6 +268,7 @@ static void forget_endpoint(struct slime_endpoint *ep)
 		if (conn)
 			conn->ops->forget(conn);
 	}
+	free_ports(ep);
 	sl_auth_wipe(ep, sizeof(*ep));
 	free(ep);
 }
@@ -326,13 +335,43 @@ static int copy_transports(struct slime_endpoint *ep, const struct slime_endpoin
 	return 0;
 }
 
-static int init_endpoint(struct slime_endpoint *ep, const struct slime_endpoint_attr *attr)
+static int copy_ports(const char *list, const char **out)
+{
+	struct sl_port_name ports[SLIME_RAILS_MAX];
+	size_t n;
+
+	*out = NULL;
+	if (!list)
+		return 0;
+	if (sl_port_names_parse(list, ports, SLIME_RAILS_MAX, &n))
+		return -EINVAL;
+	*out = strdup(list);
+	return *out ? 0 : -ENOMEM;
+}
+
+/* What is to be freed is ours from here on, also on an error. */
+static int copy_attr(struct slime_endpoint *ep, const struct slime_endpoint_attr *attr)
 {
 	int ret;
 
 	ep->attr = *attr;
 	ep->attr.name = ep->name;
-	ret = copy_transports(ep, attr);
+	ep->attr.rdma_peer_devices = NULL;
+	ret = copy_ports(attr->rdma_devices, &ep->attr.rdma_devices);
+	if (!ret)
+		ret = copy_ports(attr->rdma_peer_devices, &ep->attr.rdma_peer_devices);
+	if (ret)
+		return ret;
+	if (attr->rdma_qps > SL_RDMA_QPS_MAX || attr->rdma_rails > SLIME_RAILS_MAX)
+		return -EINVAL;
+	return copy_transports(ep, attr);
+}
+
+static int init_endpoint(struct slime_endpoint *ep, const struct slime_endpoint_attr *attr)
+{
+	int ret;
+
+	ret = copy_attr(ep, attr);
 	if (ret)
 		return ret;
 	ret = sl_auth_random(ep->secret, sizeof(ep->secret));
@@ -409,6 +448,16 @@ free_ep:
 
 /* ---- what is seen of it ---- */
 
+static void add_up_rails(struct sl_conn *conn, struct slime_endpoint_info *out)
+{
+	struct slime_rail_info rails[SLIME_RAILS_MAX];
+
+	out->n_rails = (uint32_t)conn->ops->rails(conn, rails, SLIME_RAILS_MAX);
+	for (uint32_t i = 0; i < out->n_rails; i++)
+		out->bandwidth += rails[i].bandwidth;
+	out->n_qps = rails[0].n_qps;
+}
+
 void slime_endpoint_info(const struct slime_endpoint *const_ep, struct slime_endpoint_info *out)
 {
 	struct slime_endpoint *ep = (struct slime_endpoint *)(uintptr_t)const_ep;
@@ -439,6 +488,8 @@ void slime_endpoint_info(const struct slime_endpoint *const_ep, struct slime_end
 		if (conn->no_foreign)
 			snprintf(out->no_foreign_memory, sizeof(out->no_foreign_memory), "%s",
 				 conn->no_foreign);
+		if (conn->ops->rails)
+			add_up_rails(conn, out);
 		sl_endpoint_leave(ep);
 	}
 }

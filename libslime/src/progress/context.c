@@ -47,7 +47,7 @@ static int check_rdma(const struct slime_context_attr *a)
 		return refuse("rdma_gid_index: not in -1 to 255");
 	if ((unsigned)a->rdma_pair > SLIME_RDMA_PAIR_NAME)
 		return refuse("rdma_pair: not one of position, NUMA, name");
-	if (a->rdma_qps < 1 || a->rdma_qps > 8)
+	if (a->rdma_qps < 1 || a->rdma_qps > SL_RDMA_QPS_MAX)
 		return refuse("rdma_qps: not in 1 to 8");
 	if (a->rdma_timeout < 1 || a->rdma_timeout > 31)
 		return refuse("rdma_timeout: not in 1 to 31");

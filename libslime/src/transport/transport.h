@@ -169,6 +169,8 @@ static inline bool sl_msg_valid(const struct sl_msg *m)
 	return m->slot < sl_area_slots(area) && m->len <= sl_slot_len(area, m->slot);
 }
 
+#define SL_RDMA_QPS_MAX 8 /* queue pairs of a rail */
+
 /* ---- connections ---- */
 
 /* Names one end of one connection: a context is an incarnation of a process, its endpoints are
@@ -386,12 +388,13 @@ struct sl_transport_ops {
 	/*
 	 * Write this transport's part of an endpoint's descriptor: how the peer reaches us. What
 	 * was made for it, and waits for the peer, is *out (NULL: nothing), and goes into
-	 * conn_create(), or drop_offer(). isolated: see struct slime_endpoint_attr. Asked once for
+	 * conn_create(), or drop_offer(). attr is the endpoint's. Asked once for
 	 * each endpoint, by any thread; takes milliseconds at most. On an error peers cannot reach
 	 * us: why has the words.
 	 */
-	int (*offer)(struct sl_transport *t, const struct sl_link_id *self, bool isolated,
-		     struct sl_writer *w, struct sl_offer **out, struct sl_why *why);
+	int (*offer)(struct sl_transport *t, const struct sl_link_id *self,
+		     const struct slime_endpoint_attr *attr, struct sl_writer *w,
+		     struct sl_offer **out, struct sl_why *why);
 	/* No connection comes of it. Does not block; any thread. May be NULL where there are none.
 	 * In a fork child offers go with their transport. */
 	void (*drop_offer)(struct sl_transport *t, struct sl_offer *offer);

@@ -297,6 +297,19 @@ int sl_port_check(const struct sl_port *port, struct sl_device_why *why)
 
 /* ---- their numbers ---- */
 
+uint32_t sl_port_mbps(const struct ibv_port_attr *attr)
+{
+	/* By the bit that tells it: lanes, and Mbit/s of a lane. */
+	static const uint32_t lanes[] = { 1, 4, 8, 12, 2 };
+	static const uint32_t speeds[] = { 2500, 5000, 10000, 10000, 14000, 25000, 50000, 100000 };
+	unsigned width = attr->active_width, speed = attr->active_speed;
+
+	if (!width || !speed || width & (width - 1) || speed & (speed - 1) ||
+	    width >> (sizeof(lanes) / sizeof(*lanes)))
+		return 0;
+	return lanes[__builtin_ctz(width)] * speeds[__builtin_ctz(speed)];
+}
+
 uint32_t sl_mtu_bytes(enum ibv_mtu mtu)
 {
 	return mtu >= IBV_MTU_256 && mtu <= IBV_MTU_4096 ? 128u << mtu : 0;

@@ -14,7 +14,9 @@
 
 #include <slime/topo.h>
 
-#define SL_DEVICE_NAME_MAX IBV_SYSFS_NAME_MAX
+#include "src/core/port_name.h"
+
+_Static_assert(SL_DEVICE_NAME_MAX == IBV_SYSFS_NAME_MAX, "names of libibverbs fit");
 #define SL_DEVICE_WHY_MAX  256
 #define SL_DEVICE_NUMA_MAX 1023 /* the highest number of a node that Linux gives */
 
@@ -77,6 +79,9 @@ void sl_port_fini(struct sl_port *port);
  *   -EOPNOTSUPP  neither InfiniBand nor RoCE
  */
 int sl_port_check(const struct sl_port *port, struct sl_device_why *why);
+
+/* Its link speed, in Mbit/s; 0: unknown. */
+uint32_t sl_port_mbps(const struct ibv_port_attr *attr);
 
 /* 256 to 4096; 0 for what is no path MTU. */
 uint32_t sl_mtu_bytes(enum ibv_mtu mtu);

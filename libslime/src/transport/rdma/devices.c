@@ -8,6 +8,7 @@
 
 #include "base/list.h"
 #include "base/log.h"
+#include "src/core/port_name.h"
 #include "src/transport/rdma/device.h"
 #include "src/transport/rdma/devices.h"
 #include "src/transport/rdma/domain.h"
@@ -60,33 +61,19 @@ static void close_nics(struct rdma_transport *t)
 	}
 }
 
-/* "mlx5_1:2", of len bytes, as name and port. */
-static int parse_rail(const char *text, size_t len, char name[static SL_DEVICE_NAME_MAX],
-		      uint8_t *port, struct sl_why *why)
+/* "mlx5_1:2", of len bytes. */
+static int parse_rail(const char *text, size_t len, struct sl_port_name *out, struct sl_why *why)
 {
-	const char *colon = memchr(text, ':', len);
-	size_t name_len = colon ? (size_t)(colon - text) : len;
-	unsigned long n = 1;
-	char *end;
-
-	if (colon) {
-		n = strtoul(colon + 1, &end, 10);
-		if (colon[1] < '0' || colon[1] > '9' || end != text + len)
-			n = 0;
-	}
-	if (!colon && name_len == strlen(ALL) && !memcmp(text, ALL, name_len)) {
+	if (len == strlen(ALL) && !memcmp(text, ALL, len)) {
 		snprintf(why->text, sizeof(why->text), ALL ": nothing else is named beside it");
 		return -EINVAL;
 	}
-	if (!name_len || name_len >= SL_DEVICE_NAME_MAX || n < 1 || n > UINT8_MAX) {
+	if (sl_port_name_parse(text, len, out)) {
 		snprintf(why->text, sizeof(why->text),
 			 "%.*s: expected a device, or device:port with a port of 1 to 255",
 			 (int)(len < 100 ? len : 100), text);
 		return -EINVAL;
 	}
-	memcpy(name, text, name_len);
-	name[name_len] = '\0';
-	*port = (uint8_t)n;
 	return 0;
 }
 
@@ -97,17 +84,16 @@ static int open_named(struct rdma_transport *t, const char *names, struct sl_why
 
 	while (*names && !ret) {
 		size_t len = strcspn(names, ",");
-		char name[SL_DEVICE_NAME_MAX];
-		uint8_t port;
+		struct sl_port_name name;
 
-		ret = parse_rail(names, len, name, &port, why);
+		ret = parse_rail(names, len, &name, why);
 		if (!ret && t->n_open == RDMA_RAILS_MAX) {
 			snprintf(why->text, sizeof(why->text), "more than %d devices",
 				 RDMA_RAILS_MAX);
 			ret = -EINVAL;
 		}
 		if (!ret)
-			ret = add_nic(t, name, port, why);
+			ret = add_nic(t, name.device, name.port ? name.port : 1, why);
 		names += len + (names[len] == ',');
 	}
 	return ret;

@@ -87,6 +87,7 @@ static int use_port(struct rdma_nic *nic, const struct sl_port *port, struct sl_
 	nic->gid = choice.gid;
 	nic->lid = port->attr.lid;
 	nic->mtu = port->attr.active_mtu;
+	nic->mbps = sl_port_mbps(&port->attr);
 	memcpy(nic->gid_why, choice.why, sizeof(nic->gid_why));
 	/* mana's driver does not say: then it is more than our requests have. */
 	max_msg = port->attr.max_msg_sz ? port->attr.max_msg_sz : UINT32_MAX;

@@ -31,6 +31,7 @@ struct rdma_nic {
 	struct slime_gid gid;
 	uint16_t lid;
 	enum ibv_mtu mtu;
+	uint32_t mbps;
 	char gid_why[SL_GID_WHY_MAX];		/* why that address */
 	bool usable;				/* when it was asked last */
 	bool left_out;				/* others are used without it */

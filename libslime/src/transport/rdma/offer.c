@@ -8,6 +8,7 @@
 
 #include "base/list.h"
 #include "base/wire.h"
+#include "src/core/port_name.h"
 #include "src/transport/rdma/device.h"
 #include "src/transport/rdma/domain.h"
 #include "src/transport/rdma/job.h"
@@ -100,6 +101,7 @@ void rdma_rail_describe(struct rdma_rail *rail)
 	a->position = (uint8_t)nic->index;
 	a->numa_node = (int16_t)nic->device.numa_node;
 	a->lid = nic->lid;
+	a->mbps = nic->mbps;
 	memcpy(a->gid, nic->gid.raw, sizeof(a->gid));
 	memcpy(a->device, nic->device.name, strnlen(nic->device.name, sizeof(a->device)));
 }
@@ -136,20 +138,61 @@ bool rdma_rail_has_changed(const struct rdma_rail *rail, char *why, size_t cap)
 	return changed;
 }
 
-/* Under setup_lock. */
-static void choose_rails(struct rdma_offer *o)
+static bool has_rail(const struct rdma_offer *o, const struct rdma_nic *nic)
+{
+	for (unsigned i = 0; i < o->n_rails; i++) {
+		if (o->rails[i].nic == nic)
+			return true;
+	}
+	return false;
+}
+
+/* The ports of that name (NULL: all) which can be used now. Whether there is one at all. Under
+ * setup_lock. */
+static bool add_rails(struct rdma_offer *o, const struct sl_port_name *name)
 {
 	unsigned n_nics = atomic_load(&o->t->n_nics);
+	bool found = false;
 
 	for (unsigned i = 0; i < n_nics; i++) {
-		struct rdma_rail *rail = &o->rails[o->n_rails];
+		struct rdma_nic *nic = o->t->nics[i];
 
-		if (o->t->nics[i]->left_out)
+		if (name &&
+		    !sl_port_name_is(name, nic->device.name, sizeof(nic->device.name), nic->port))
 			continue;
-		rail->nic = o->t->nics[i];
-		rdma_rail_describe(rail);
-		o->n_rails++;
+		found = true;
+		if (nic->left_out || has_rail(o, nic))
+			continue;
+		o->rails[o->n_rails].nic = nic;
+		rdma_rail_describe(&o->rails[o->n_rails++]);
 	}
+	return found;
+}
+
+/* Those that the endpoint names, in that order; without names all. Under setup_lock. */
+static int choose_rails(struct rdma_offer *o, const char *list, struct sl_why *why)
+{
+	struct sl_port_name names[RDMA_RAILS_MAX];
+	size_t n = 0;
+
+	if (!list)
+		add_rails(o, NULL);
+	else if (sl_port_names_parse(list, names, RDMA_RAILS_MAX, &n))
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++) {
+		if (add_rails(o, &names[i]))
+			continue;
+		snprintf(why->text, sizeof(why->text),
+			 names[i].port ? "%.63s:%u is not among the RDMA devices of this process"
+				       : "%.63s is not among the RDMA devices of this process",
+			 names[i].device, names[i].port);
+		return -ENODEV;
+	}
+	if (o->n_rails)
+		return 0;
+	snprintf(why->text, sizeof(why->text),
+		 "none of the ports that this link names is up: %.160s", list);
+	return -ENETDOWN;
 }
 
 static int make_qps(struct rdma_offer *o, unsigned r, uint8_t **at)
@@ -220,7 +263,23 @@ static int make_rails(struct rdma_offer *o, struct sl_why *why)
 	return 0;
 }
 
-static void write_bytes(struct rdma_offer *o)
+/* The peer's ports that the endpoint names: its creation checked the list. */
+static void name_ports(struct rdma_candidate *c, const char *list)
+{
+	struct sl_port_name names[RDMA_RAILS_MAX];
+	size_t n;
+
+	if (!list || sl_port_names_parse(list, names, RDMA_RAILS_MAX, &n))
+		return;
+	c->n_named = (unsigned)n;
+	for (size_t i = 0; i < n; i++) {
+		memcpy(c->named[i].device, names[i].device,
+		       strnlen(names[i].device, sizeof(c->named[i].device)));
+		c->named[i].port = names[i].port;
+	}
+}
+
+static void write_bytes(struct rdma_offer *o, const struct slime_endpoint_attr *attr)
 {
 	struct sl_writer w = { .at = o->bytes, .room = sizeof(o->bytes) };
 	struct rdma_candidate c = {
@@ -229,8 +288,11 @@ static void write_bytes(struct rdma_offer *o)
 		.features = RDMA_FEATURES,
 		.pair = o->t->base.env->attr->rdma_pair,
 		.slots = (uintptr_t)o->in_slots,
+		.min_bandwidth = attr->rdma_min_bandwidth,
+		.most_rails = attr->rdma_rails ? attr->rdma_rails : RDMA_RAILS_MAX,
 	};
 
+	name_ports(&c, attr->rdma_peer_devices);
 	for (unsigned r = 0; r < o->n_rails; r++)
 		c.rails[r] = o->rails[r].local;
 	rdma_candidate_write(&c, &w);
@@ -309,8 +371,8 @@ void rdma_offer_drop(struct rdma_offer *o)
 	rdma_job_start(o->t, &o->job, work_drop, done_drop);
 }
 
-int rdma_offer_create(struct rdma_transport *t, bool isolated, struct rdma_offer **out,
-		      struct sl_why *why)
+int rdma_offer_create(struct rdma_transport *t, const struct slime_endpoint_attr *attr,
+		      struct rdma_offer **out, struct sl_why *why)
 {
 	struct rdma_offer *o = calloc(1, sizeof(*o));
 	int ret = o ? 0 : -ENOMEM;
@@ -319,12 +381,16 @@ int rdma_offer_create(struct rdma_transport *t, bool isolated, struct rdma_offer
 	if (ret)
 		return ret;
 	o->t = t;
-	o->n_qps = t->base.env->attr->rdma_qps;
-	choose_rails(o);
+	o->n_qps = attr->rdma_qps ? attr->rdma_qps : t->base.env->attr->rdma_qps;
+	ret = choose_rails(o, attr->rdma_devices, why);
+	if (ret) {
+		free(o);
+		return ret;
+	}
 	pthread_mutex_lock(&t->lock);
 	sl_list_append(&t->offers, &o->link);
 	pthread_mutex_unlock(&t->lock);
-	ret = choose_domain(o, isolated);
+	ret = choose_domain(o, attr->isolated);
 	if (ret)
 		snprintf(why->text, sizeof(why->text), "no protection domain: %s", strerror(-ret));
 	else
@@ -332,7 +398,7 @@ int rdma_offer_create(struct rdma_transport *t, bool isolated, struct rdma_offer
 	if (!ret)
 		ret = make_rails(o, why);
 	if (!ret) {
-		write_bytes(o);
+		write_bytes(o, attr);
 		*out = o;
 		return 0;
 	}

@@ -52,8 +52,8 @@ struct rdma_offer {
  * device. */
 bool rdma_rail_has_changed(const struct rdma_rail *rail, char *why, size_t cap);
 
-int rdma_offer_create(struct rdma_transport *t, bool isolated, struct rdma_offer **out,
-		      struct sl_why *why);
+int rdma_offer_create(struct rdma_transport *t, const struct slime_endpoint_attr *attr,
+		      struct rdma_offer **out, struct sl_why *why);
 /* What its port is like now. Under setup_lock. */
 void rdma_rail_describe(struct rdma_rail *rail);
 /* Destroys what is left of its queue pairs; control calls. */

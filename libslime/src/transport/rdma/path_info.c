@@ -36,6 +36,7 @@ static const enum slime_rail_state public_states[RDMA_PATH_STATES] = {
 static void tell_people(const struct rdma_path *p, struct slime_rail_info *out)
 {
 	const char *peer = p->c->peer.rails[p->peer_rail].device;
+	uint32_t ours = p->rail->local.mbps, peers = p->c->peer.rails[p->peer_rail].mbps;
 
 	*out = (struct slime_rail_info){
 		.state = p->failed ? SLIME_RAIL_STOPPING : public_states[p->state],
@@ -44,6 +45,8 @@ static void tell_people(const struct rdma_path *p, struct slime_rail_info *out)
 		 p->rail->nic->port);
 	snprintf(out->peer, sizeof(out->peer), "%.*s:%u", RDMA_NAME_LEN, peer,
 		 p->c->peer.rails[p->peer_rail].port);
+	out->n_qps = p->n_qps;
+	out->bandwidth = UINT64_C(1000000) * (ours < peers ? ours : peers);
 	out->share = p->usable ? (uint32_t)rdma_path_part(p, 1000) : 0;
 	out->n_failures = p->n_failed;
 	out->bytes = p->n_moved;

@@ -38,9 +38,42 @@ static void tell_of_unpaired(const struct rdma_conn *c)
 
 	if (p->n < c->offer->n_rails || p->n < c->peer.n_rails)
 		sl_info("rdma", "%s: %u rails, paired by %s%s: we offer %u, the peer %u",
-			c->conn.name, p->n, rdma_pair_words(p->by),
+			c->conn.name, p->n,
+			p->named ? "the ports that are named" : rdma_pair_words(p->by),
 			p->in_order ? ", of which none is the same" : "", c->offer->n_rails,
 			c->peer.n_rails);
+}
+
+/* Of the ports that one end names the other offers none, or it is the other way round. */
+static void say_not_offered(const struct rdma_candidate *ours, const struct rdma_candidate *peers,
+			    struct sl_why *why)
+{
+	const struct rdma_candidate *by = ours->n_named ? ours : peers;
+	size_t len = (size_t)snprintf(why->text, sizeof(why->text), "%s: ",
+				      by == ours ? "the peer does not offer its ports that we name"
+						 : "we do not offer the ports that the peer names");
+
+	for (unsigned i = 0; i < by->n_named && len < sizeof(why->text); i++) {
+		const struct rdma_port_name *name = &by->named[i];
+
+		len += (size_t)snprintf(why->text + len, sizeof(why->text) - len, "%s%.*s",
+					i ? ", " : "", RDMA_NAME_LEN, name->device);
+		if (name->port && len < sizeof(why->text))
+			len += (size_t)snprintf(why->text + len, sizeof(why->text) - len, ":%u",
+						name->port);
+	}
+}
+
+static void say_too_slow(const struct rdma_pairing *p, const struct rdma_candidate *ours,
+			 const struct rdma_candidate *peers, struct sl_why *why)
+{
+	bool is_ours = ours->min_bandwidth >= peers->min_bandwidth;
+	uint64_t wanted = is_ours ? ours->min_bandwidth : peers->min_bandwidth;
+
+	snprintf(why->text, sizeof(why->text),
+		 "%u rails have %.1f Gbit/s together, and %s at least %.1f Gbit/s", p->n,
+		 (double)p->bandwidth / 1e9, is_ours ? "we want" : "the peer wants",
+		 (double)wanted / 1e9);
 }
 
 static int pair_rails(struct rdma_conn *c, struct sl_why *why)
@@ -51,7 +84,11 @@ static int pair_rails(struct rdma_conn *c, struct sl_why *why)
 	if (ret)
 		return ret;
 	ret = rdma_pairing_make(&ours, &c->peer, &c->pairing);
-	if (ret)
+	if (ret == -ENODEV)
+		say_not_offered(&ours, &c->peer, why);
+	else if (ret == -ENOSPC)
+		say_too_slow(&c->pairing, &ours, &c->peer, why);
+	else if (ret)
 		snprintf(why->text, sizeof(why->text),
 			 "we pair rails by %s, the peer by %s: rdma_pair, data.rdma.pair of "
 			 "agents, has to be the same at both ends",

@@ -22,8 +22,9 @@
 
 /* ---- offers ---- */
 
-static int offer(struct sl_transport *transport, const struct sl_link_id *self, bool isolated,
-		 struct sl_writer *w, struct sl_offer **out, struct sl_why *why)
+static int offer(struct sl_transport *transport, const struct sl_link_id *self,
+		 const struct slime_endpoint_attr *attr, struct sl_writer *w, struct sl_offer **out,
+		 struct sl_why *why)
 {
 	struct rdma_transport *t = rdma_of(transport);
 	struct rdma_offer *o = NULL;
@@ -36,7 +37,7 @@ static int offer(struct sl_transport *transport, const struct sl_link_id *self, 
 		pthread_cond_wait(&t->is_closed, &t->setup_lock);
 	ret = rdma_devices_set_up(t, why);
 	if (!ret)
-		ret = rdma_offer_create(t, isolated, &o, why);
+		ret = rdma_offer_create(t, attr, &o, why);
 	pthread_mutex_unlock(&t->setup_lock);
 	/* What is closed for the next one is closed by the holder of the token. */
 	if (ret && rdma_devices_are_to_close(t))

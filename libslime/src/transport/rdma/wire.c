@@ -43,6 +43,7 @@ static void write_rail(const struct rdma_rail_address *a, const struct rdma_cand
 	sl_write_u32(w, a->slots_key);
 	sl_write_bytes(w, a->device, sizeof(a->device));
 	sl_write_u16(w, a->numa_node < 0 ? NUMA_UNKNOWN : (uint16_t)a->numa_node);
+	sl_write_u32(w, a->mbps);
 	for (unsigned i = 0; i < c->n_qps; i++) {
 		sl_write_u32(w, a->qps[i].qpn);
 		sl_write_u32(w, a->qps[i].psn);
@@ -57,8 +58,15 @@ void rdma_candidate_write(const struct rdma_candidate *c, struct sl_writer *w)
 	sl_write_u8(w, (uint8_t)c->pair);
 	sl_write_u32(w, c->features);
 	sl_write_u64(w, c->slots);
+	sl_write_u64(w, c->min_bandwidth);
+	sl_write_u8(w, (uint8_t)c->most_rails);
+	sl_write_u8(w, (uint8_t)c->n_named);
 	for (unsigned i = 0; i < c->n_rails; i++)
 		write_rail(&c->rails[i], c, w);
+	for (unsigned i = 0; i < c->n_named; i++) {
+		sl_write_bytes(w, c->named[i].device, sizeof(c->named[i].device));
+		sl_write_u8(w, c->named[i].port);
+	}
 }
 
 /* It is shown to people. */
@@ -147,11 +155,36 @@ static bool read_rail(struct rdma_rail_address *a, const struct rdma_candidate *
 	sl_read_bytes(r, a->device, sizeof(a->device));
 	if (!read_numa_node(a, r))
 		return false;
+	a->mbps = sl_read_u32(r);
 	for (unsigned i = 0; i < c->n_qps; i++) {
 		a->qps[i].qpn = sl_read_u32(r);
 		a->qps[i].psn = sl_read_u32(r);
 	}
 	return !r->failed && rail_is_sane(a, c->n_qps);
+}
+
+/* No position twice. */
+static bool read_rails(struct rdma_candidate *c, struct sl_reader *r)
+{
+	unsigned seen = 0;
+
+	for (unsigned i = 0; i < c->n_rails; i++) {
+		if (!read_rail(&c->rails[i], c, r) || seen & 1u << c->rails[i].position)
+			return false;
+		seen |= 1u << c->rails[i].position;
+	}
+	return true;
+}
+
+static bool read_named(struct rdma_candidate *c, struct sl_reader *r)
+{
+	for (unsigned i = 0; i < c->n_named; i++) {
+		sl_read_bytes(r, c->named[i].device, sizeof(c->named[i].device));
+		c->named[i].port = sl_read_u8(r);
+		if (r->failed || !c->named[i].device[0] || !is_name(c->named[i].device))
+			return false;
+	}
+	return true;
 }
 
 int rdma_candidate_read(struct rdma_candidate *c, const uint8_t *bytes, size_t len)
@@ -170,16 +203,15 @@ int rdma_candidate_read(struct rdma_candidate *c, const uint8_t *bytes, size_t l
 	if (!r.failed && got.features & RDMA_FEATURES_REQUIRED & ~RDMA_FEATURES)
 		return -EPROTONOSUPPORT;
 	got.slots = sl_read_u64(&r);
+	got.min_bandwidth = sl_read_u64(&r);
+	got.most_rails = sl_read_u8(&r);
+	got.n_named = sl_read_u8(&r);
 	got.pair = (enum slime_rdma_pair)pair;
 	if (r.failed || pair > SLIME_RDMA_PAIR_NAME || !got.n_rails ||
-	    got.n_rails > RDMA_RAILS_MAX || !got.n_qps || got.n_qps > RDMA_QPS_MAX)
+	    got.n_rails > RDMA_RAILS_MAX || !got.n_qps || got.n_qps > RDMA_QPS_MAX ||
+	    !got.most_rails || got.most_rails > RDMA_RAILS_MAX || got.n_named > RDMA_RAILS_MAX)
 		return -EINVAL;
-	for (unsigned i = 0; i < got.n_rails; i++) {
-		if (!read_rail(&got.rails[i], &got, &r) ||
-		    (i && got.rails[i].position <= got.rails[i - 1].position))
-			return -EINVAL;
-	}
-	if (r.left)
+	if (!read_rails(&got, &r) || !read_named(&got, &r) || r.left)
 		return -EINVAL;
 	*c = got;
 	return 0;

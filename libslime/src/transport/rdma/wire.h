@@ -16,14 +16,14 @@
 #include "src/transport/auth.h"
 #include "src/transport/transport.h"
 
-#define RDMA_WIRE_VERSION 4
+#define RDMA_WIRE_VERSION 5
 
 /* Features of rdma, as those of a greeting (hello.h): the same rules. */
 #define RDMA_FEATURES	       UINT32_C(0)
 #define RDMA_FEATURES_REQUIRED UINT32_C(0xffff0000)
 
 #define RDMA_RAILS_MAX 4
-#define RDMA_QPS_MAX   8 /* of a rail */
+#define RDMA_QPS_MAX   SL_RDMA_QPS_MAX
 #define RDMA_NAME_LEN  16
 
 #define RDMA_CHUNKS_MAX	     64 /* of a region */
@@ -76,11 +76,18 @@ struct rdma_rail_address {
 	uint8_t max_dest_rd_atomic;
 	uint8_t position; /* of the port among those that are configured */
 	uint16_t lid;
+	uint32_t mbps; /* link speed; 0: unknown */
 	uint8_t gid[16];
 	uint32_t slots_key;
 	char device[RDMA_NAME_LEN]; /* may lack its terminator */
 	int16_t numa_node;	    /* -1: unknown */
 	struct rdma_qp_address qps[RDMA_QPS_MAX];
+};
+
+/* A port of the peer, by the peer's name for it. */
+struct rdma_port_name {
+	char device[RDMA_NAME_LEN]; /* may lack its terminator */
+	uint8_t port;		    /* 0: each of the device */
 };
 
 struct rdma_candidate {
@@ -89,7 +96,11 @@ struct rdma_candidate {
 	enum slime_rdma_pair pair;
 	uint32_t features;
 	uint64_t slots;
-	struct rdma_rail_address rails[RDMA_RAILS_MAX]; /* by position, some of them left out */
+	uint64_t min_bandwidth; /* bits per second, of all rails of the link */
+	unsigned most_rails;
+	unsigned n_named; /* ports of the peer, and no others; 0: any */
+	struct rdma_rail_address rails[RDMA_RAILS_MAX];
+	struct rdma_port_name named[RDMA_RAILS_MAX];
 };
 
 void rdma_candidate_write(const struct rdma_candidate *c, struct sl_writer *w);

@@ -112,13 +112,14 @@ static void forget(struct sl_transport *base)
 	free(t);
 }
 
-static int offer(struct sl_transport *base, const struct sl_link_id *self, bool isolated,
-		 struct sl_writer *w, struct sl_offer **out, struct sl_why *why)
+static int offer(struct sl_transport *base, const struct sl_link_id *self,
+		 const struct slime_endpoint_attr *attr, struct sl_writer *w, struct sl_offer **out,
+		 struct sl_why *why)
 {
 	struct shm_transport *t = (struct shm_transport *)base;
 
 	(void)self;
-	(void)isolated;
+	(void)attr;
 	(void)why;
 	*out = NULL;
 	sl_write_bytes(w, t->name, strlen(t->name));

@@ -151,13 +151,14 @@ static void forget(struct sl_transport *transport)
 	free(t);
 }
 
-static int offer(struct sl_transport *transport, const struct sl_link_id *self, bool isolated,
-		 struct sl_writer *w, struct sl_offer **out, struct sl_why *why)
+static int offer(struct sl_transport *transport, const struct sl_link_id *self,
+		 const struct slime_endpoint_attr *attr, struct sl_writer *w, struct sl_offer **out,
+		 struct sl_why *why)
 {
 	struct tcp_transport *t = tcp_of(transport);
 
 	(void)self;
-	(void)isolated;
+	(void)attr;
 	*out = NULL;
 	if (!t->listens) {
 		snprintf(why->text, sizeof(why->text), "we do not listen");

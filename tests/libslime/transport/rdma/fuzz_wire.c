@@ -27,18 +27,40 @@ static void check_name(const char name[RDMA_NAME_LEN])
 		must(name[i] > ' ' && name[i] <= '~');
 }
 
+/* What it asks for holds, or there is no link. */
+static void check_limits(const struct rdma_candidate *c)
+{
+	struct rdma_pairing p;
+	unsigned ours = 0, peers = 0;
+	int ret = rdma_pairing_make(c, c, &p);
+
+	must(!ret || ret == -ENODEV || ret == -ENOSPC);
+	must(ret || p.bandwidth >= c->min_bandwidth);
+	for (unsigned i = 0; !ret && i < p.n; i++) {
+		ours |= 1u << p.rails[i].ours;
+		peers |= 1u << p.rails[i].peers;
+	}
+	must(ret || (p.n && p.n <= c->most_rails && (unsigned)__builtin_popcount(ours) == p.n &&
+		     (unsigned)__builtin_popcount(peers) == p.n));
+}
+
 /* With itself each rail has its partner, and with whatever else none has two. */
 static void check_pairing(const struct rdma_candidate *c)
 {
-	struct rdma_candidate other = *c;
+	struct rdma_candidate other = *c, whole;
 	struct rdma_pairing p;
 	unsigned ours = 0, peers = 0;
 
-	must(rdma_pairing_make(c, c, &p) == 0 && p.n == c->n_rails && !p.in_order);
+	check_limits(c);
+	other.n_named = 0;
+	other.most_rails = RDMA_RAILS_MAX;
+	other.min_bandwidth = 0;
+	whole = other;
+	must(rdma_pairing_make(&whole, &whole, &p) == 0 && p.n == c->n_rails && !p.in_order);
 	other.n_rails = 1 + (unsigned)(c->slots % RDMA_RAILS_MAX);
 	for (unsigned i = 0; i < RDMA_RAILS_MAX; i++)
 		other.rails[i] = c->rails[(c->slots >> (8 * i)) % c->n_rails];
-	must(rdma_pairing_make(c, &other, &p) == 0 && p.n);
+	must(rdma_pairing_make(&whole, &other, &p) == 0 && p.n);
 	for (unsigned i = 0; i < p.n; i++) {
 		must(p.rails[i].ours < c->n_rails && p.rails[i].peers < other.n_rails);
 		ours |= 1u << p.rails[i].ours;
@@ -61,6 +83,7 @@ static void read_candidate(const uint8_t *data, size_t len)
 	must((unsigned)c.pair <= SLIME_RDMA_PAIR_NAME);
 	for (unsigned i = 0; i < c.n_rails; i++) {
 		check_name(c.rails[i].device);
+		must(c.rails[i].position < RDMA_RAILS_MAX);
 		must(c.rails[i].numa_node >= -1 && c.rails[i].numa_node < 1024);
 	}
 	check_pairing(&c);

@@ -48,6 +48,13 @@ static int create_endpoint(struct rdma_end *e)
 
 	attr.transports[0] = SLIME_TRANSPORT_RDMA;
 	attr.isolated = e->isolated;
+	attr.rdma_qps = e->qps;
+	attr.rdma_rails = e->rails;
+	attr.rdma_devices = e->devices;
+	attr.rdma_peer_devices = e->peer_devices;
+	attr.rdma_min_bandwidth = e->min_bandwidth;
+	if (e->or_tcp)
+		attr.transports[1] = SLIME_TRANSPORT_TCP;
 	attr.service = e->service;
 	return slime_endpoint_create(e->ctx, &attr, &e->ep);
 }

@@ -32,6 +32,10 @@ struct rdma_end {
 	struct slime_op *op;
 	/* Of its next endpoint. */
 	bool isolated;
+	bool or_tcp;	     /* when there is no link over rdma */
+	uint32_t qps, rails; /* these as of struct slime_endpoint_attr */
+	const char *devices, *peer_devices;
+	uint64_t min_bandwidth;
 	struct slime_rpc_service *service;
 };
 
