@@ -290,7 +290,19 @@ void tcp_conn_rest(struct tcp_transport *t, struct tcp_conn *c)
 	if (t->next_active == &c->active_link)
 		t->next_active = c->active_link.next;
 	sl_list_remove(&c->active_link);
+	t->n_active--;
 	atomic_store_explicit(&c->is_active, false, memory_order_relaxed);
+}
+
+static void join_active(struct tcp_transport *t, struct tcp_conn *c)
+{
+	if (t->n_active == TCP_ACTIVE_MAX) {
+		tcp_conn_rest(t, SL_CONTAINER_OF(t->active.next, struct tcp_conn, active_link));
+		t->crowd = TCP_CROWD;
+	}
+	atomic_store_explicit(&c->is_active, true, memory_order_relaxed);
+	sl_list_append(&t->active, &c->active_link);
+	t->n_active++;
 }
 
 /* No byte moves and no op is left after this. */
@@ -349,10 +361,8 @@ unsigned tcp_conn_run(struct tcp_conn *c)
 		return 1;
 	}
 	if (t->polls && !atomic_load_explicit(&c->is_active, memory_order_relaxed) &&
-	    tcp_conn_state(c) == TCP_CONN_UP) {
-		atomic_store_explicit(&c->is_active, true, memory_order_relaxed);
-		sl_list_append(&t->active, &c->active_link);
-	}
+	    tcp_conn_state(c) == TCP_CONN_UP)
+		join_active(t, c);
 	return receive_on(c);
 }
 

@@ -24,6 +24,8 @@ static void on_event(struct sl_source *source, uint32_t events)
 		tcp_conn_fail(s->conn, -ECONNRESET, "the peer hung up before the link was ready");
 		return;
 	}
+	if (atomic_load_explicit(&s->conn->is_active, memory_order_relaxed))
+		s->conn->t->crowd -= s->conn->t->crowd > 0;
 	tcp_conn_touch(s->conn);
 	if (events & EPOLLOUT)
 		tcp_tx_unblock(s);

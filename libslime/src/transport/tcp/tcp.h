@@ -35,6 +35,8 @@
 #define TCP_RX_BUF	9216			   /* read ahead of what is parsed */
 #define TCP_WITHDRAWN	64			   /* withdrawn regions that are remembered */
 #define TCP_HOT_PASSES	256 /* passes without an event before the poller alone looks */
+#define TCP_ACTIVE_MAX	4   /* connections whose sockets are looked at in every pass */
+#define TCP_CROWD	64  /* events on those alone, after which there are no others */
 
 struct tcp_conn;
 
@@ -238,9 +240,16 @@ struct tcp_transport {
 	struct sockaddr_storage advertised;
 	bool listens;
 	struct sl_timer watch;
-	struct sl_list conns;  /* [token] */
-	struct sl_list active; /* [token]: looked at in every pass */
+	struct sl_list conns; /* [token] */
+	/*
+	 * Connections where something happened of late, the oldest first: every pass looks at their
+	 * sockets. When one too many comes the first leaves, and then for TCP_CROWD events every
+	 * pass looks at the poller instead: one system call, however many there are. [token]
+	 */
+	struct sl_list active;
 	struct sl_list *next_active;
+	unsigned n_active;
+	unsigned crowd;	     /* events that are left */
 	bool polls;	     /* spinners look at sockets; else the poller alone tells of them */
 	bool armed;	     /* [token] and so it is now */
 	struct sl_todo todo; /* conns that the token's holder must look at */

@@ -203,12 +203,21 @@ static unsigned look_at(struct tcp_transport *t, struct tcp_conn *c)
 	uint32_t idle = atomic_fetch_add_explicit(&c->idle_passes, 1, memory_order_relaxed);
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < c->n_streams; i++)
+	for (unsigned i = 0; i < c->n_streams && !t->crowd; i++)
 		n += poll_stream(c, c->streams[i], idle);
 	if (n)
 		atomic_store_explicit(&c->idle_passes, 0, memory_order_relaxed);
 	else if (idle > TCP_HOT_PASSES)
 		tcp_conn_rest(t, c);
+	return n;
+}
+
+static unsigned ask_poller(struct tcp_transport *t)
+{
+	unsigned n = sl_poller_run(t->transport.env->poller, 0);
+
+	if (!n)
+		*t->transport.env->vain_calls += 1;
 	return n;
 }
 
@@ -225,7 +234,7 @@ static __attribute__((noinline)) unsigned look(struct tcp_transport *t)
 		t->next_active = e->next;
 		n += look_at(t, SL_CONTAINER_OF(e, struct tcp_conn, active_link));
 	}
-	return n;
+	return t->crowd ? n + ask_poller(t) : n;
 }
 
 static unsigned progress(struct sl_transport *transport)

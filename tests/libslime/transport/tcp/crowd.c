@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Many tcp links of one context: what a call costs must not grow with them. Two manual contexts of
+ * one thread. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#include <slime/slime.h>
+
+#define N	     40
+#define LEN	     64
+#define assert_ok(e) assert_int_equal(e, 0)
+
+static unsigned n_reads;
+
+ssize_t __real_readv(int fd, const struct iovec *iov, int n);
+ssize_t __wrap_readv(int fd, const struct iovec *iov, int n);
+ssize_t __wrap_readv(int fd, const struct iovec *iov, int n)
+{
+	n_reads++;
+	return __real_readv(fd, iov, n);
+}
+
+struct side {
+	struct slime_context *ctx;
+	struct slime_rpc_service *service;
+	struct slime_endpoint *eps[N];
+	struct slime_op *ops[N];
+};
+
+struct crowd {
+	struct side a, b;
+	struct slime_call *call;
+	uint8_t request[LEN], reply[LEN];
+};
+
+static void echo(void *arg, struct slime_rpc_request *req)
+{
+	(void)arg;
+	slime_rpc_reply(req, slime_rpc_request_data(req), slime_rpc_request_len(req));
+}
+
+static void open_side(struct side *s)
+{
+	struct slime_context_attr ctx = SLIME_CONTEXT_ATTR_INIT;
+	struct slime_endpoint_attr ep = SLIME_ENDPOINT_ATTR_INIT;
+	struct slime_rpc_method_attr method = SLIME_RPC_METHOD_ATTR_INIT;
+
+	ctx.manual = true;
+	ctx.tcp_streams = 1;
+	assert_ok(slime_context_create(&ctx, &s->ctx));
+	assert_ok(slime_rpc_service_create(s->ctx, &s->service));
+	method.fn = echo;
+	method.flags = SLIME_RPC_INLINE;
+	assert_ok(slime_rpc_method_add(s->service, "echo", &method));
+	ep.transports[0] = SLIME_TRANSPORT_TCP;
+	ep.service = s->service;
+	for (int i = 0; i < N; i++) {
+		assert_ok(slime_endpoint_create(s->ctx, &ep, &s->eps[i]));
+		assert_ok(slime_op_create(s->ctx, NULL, &s->ops[i]));
+	}
+}
+
+static void poll_both(struct crowd *c)
+{
+	assert_true(slime_context_poll(c->a.ctx) >= 0);
+	assert_true(slime_context_poll(c->b.ctx) >= 0);
+}
+
+static void connect_to(struct side *s, struct side *other, int i)
+{
+	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
+	int len = slime_endpoint_export(other->eps[i], desc, sizeof(desc));
+
+	assert_true(len > 0);
+	assert_ok(slime_endpoint_connect(s->eps[i], desc, (size_t)len, 60000, s->ops[i]));
+}
+
+static int setup(void **state)
+{
+	struct crowd *c = calloc(1, sizeof(*c));
+
+	open_side(&c->a);
+	open_side(&c->b);
+	for (int i = 0; i < N; i++) {
+		connect_to(&c->a, &c->b, i);
+		connect_to(&c->b, &c->a, i);
+		while (!slime_op_test(c->a.ops[i]) || !slime_op_test(c->b.ops[i]))
+			poll_both(c);
+		assert_ok(slime_op_status(c->a.ops[i]));
+		assert_ok(slime_op_status(c->b.ops[i]));
+	}
+	assert_ok(slime_call_create(c->a.ctx, NULL, &c->call));
+	*state = c;
+	return 0;
+}
+
+static bool is_connected(const struct slime_endpoint *ep)
+{
+	struct slime_endpoint_info info;
+
+	slime_endpoint_info(ep, &info);
+	return info.state == SLIME_ENDPOINT_CONNECTED;
+}
+
+static void close_side(struct side *s)
+{
+	for (int i = 0; i < N; i++) {
+		assert_ok(slime_endpoint_destroy(s->eps[i]));
+		assert_ok(slime_op_destroy(s->ops[i]));
+	}
+	assert_ok(slime_rpc_service_destroy(s->service));
+	assert_ok(slime_context_destroy(s->ctx));
+}
+
+static int teardown(void **state)
+{
+	struct crowd *c = *state;
+
+	assert_ok(slime_call_destroy(c->call));
+	for (int i = 0; i < N; i++) {
+		slime_endpoint_close(c->a.eps[i]);
+		while (is_connected(c->a.eps[i]) || is_connected(c->b.eps[i]))
+			poll_both(c);
+	}
+	close_side(&c->a);
+	close_side(&c->b);
+	free(c);
+	return 0;
+}
+
+/* One call on that link; returns how often both ends read a socket. */
+static unsigned call(struct crowd *c, int link, uint8_t byte)
+{
+	const struct slime_call_args args = {
+		.method = slime_rpc_method_id("echo"),
+		.request = c->request,
+		.request_len = LEN,
+		.reply = c->reply,
+		.reply_cap = LEN,
+		.timeout_ms = 60000,
+	};
+
+	memset(c->request, byte, LEN);
+	n_reads = 0;
+	assert_ok(slime_call_start(c->a.eps[link], &args, c->call));
+	do
+		poll_both(c);
+	while (!slime_call_test(c->call));
+	assert_ok(slime_call_status(c->call));
+	assert_memory_equal(c->reply, c->request, LEN);
+	return n_reads;
+}
+
+/* The request and the reply are one read each; what else is read finds nothing. */
+static void calls__on_many_links_in_turn_read_the_sockets_that_have_something(void **state)
+{
+	struct crowd *c = *state;
+	unsigned reads = 0;
+
+	for (int i = 0; i < N; i++)
+		(void)call(c, i, (uint8_t)i);
+	for (int i = 0; i < 2 * N; i++)
+		reads += call(c, i % N, (uint8_t)i);
+	assert_in_range(reads, 2 * 2 * N, 3 * 2 * N);
+}
+
+/* What the poller told of before is looked at itself again. */
+static void calls__on_one_link_after_many_are_found_without_the_poller(void **state)
+{
+	struct crowd *c = *state;
+	unsigned reads = 0;
+
+	for (int i = 0; i < N; i++)
+		(void)call(c, i, (uint8_t)i);
+	for (int i = 0; i < 200; i++)
+		reads = call(c, 7, (uint8_t)i);
+	assert_true(reads > 2);
+	for (int i = 0; i < N; i++)
+		(void)call(c, i, (uint8_t)i);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(calls__on_many_links_in_turn_read_the_sockets_that_have_something),
+		TEST(calls__on_one_link_after_many_are_found_without_the_poller),
+	};
+
+	return cmocka_run_group_tests_name("tcp crowd", tests, NULL, NULL);
+}
