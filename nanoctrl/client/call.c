@@ -13,7 +13,10 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "nanoctrl/client/call.h"
 #include "nanoctrl/client/client.h"
+#include "nanoctrl/client/request.h"
+#include "nanoctrl/client/servers.h"
 #include "nanoctrl/net/loop.h"
 
 #define RETRY_BASE_MS 50

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "nanoctrl/client/call.h"
 #include "nanoctrl/client/client.h"
+#include "nanoctrl/client/request.h"
 
 #define PAGE_LIMIT "200"
 

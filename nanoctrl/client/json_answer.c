@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "nanoctrl/client/json_private.h"
+#include "nanoctrl/client/json_document.h"
+#include "nanoctrl/client/json_member.h"
 
 static void copy(char *out, size_t len, const json_t *root, const char *key)
 {

@@ -3,7 +3,7 @@
 #include <openssl/evp.h>
 #include <stdlib.h>
 
-#include "nanoctrl/client/json_private.h"
+#include "nanoctrl/client/json_member.h"
 
 static json_t *encode_base64(const void *bytes, size_t len)
 {

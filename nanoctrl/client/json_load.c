@@ -7,11 +7,12 @@
 #include <errno.h>
 #include <locale.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <base/utf8.h>
 
-#include "nanoctrl/client/json_private.h"
+#include "nanoctrl/client/json_load.h"
 
 #define DEPTH_MAX 64
 

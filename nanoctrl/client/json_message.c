@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nanoctrl/client/json_private.h"
+#include "nanoctrl/client/json_document.h"
+#include "nanoctrl/client/json_member.h"
 
 static const struct {
 	const char *name;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nanoctrl/client/json_private.h"
+#include "nanoctrl/client/json_member.h"
 
 static const char *const op_words[NC_OP_KINDS] = { "read", "write", "write_with_imm", "imm_recv",
 						   "send", "recv",  "call",	      "serve" };

@@ -13,7 +13,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/random.h"
+#include "nanoctrl/client/call.h"
 #include "nanoctrl/client/client.h"
+#include "nanoctrl/client/json.h"
+#include "nanoctrl/client/request.h"
+#include "nanoctrl/client/servers.h"
+#include "nanoctrl/client/session.h"
 #include "nanoctrl/net/loop.h"
 #include "nanoctrl/net/ws_frame.h"
 

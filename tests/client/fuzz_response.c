@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "nanoctrl/client/client.h"
 #include "nanoctrl/client/json.h"
+#include "nanoctrl/client/request.h"
 #include "nanoctrl/net/http_parser.h"
 
 static void decode(const struct http_message *r)

@@ -9,7 +9,8 @@
 
 #include <tests/support/fail_alloc.h>
 
-#include "nanoctrl/client/json_private.h"
+#include "nanoctrl/client/json_document.h"
+#include "nanoctrl/client/json_load.h"
 
 static void assert_alike(const char *text, size_t len)
 {

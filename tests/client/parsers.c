@@ -9,8 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "nanoctrl/client/client.h"
 #include "nanoctrl/client/json.h"
+#include "nanoctrl/client/request.h"
 #include "nanoctrl/net/http_parser.h"
 #include "nanoctrl/net/ws_frame.h"
 
