@@ -22,7 +22,7 @@
 #include "store/key.h"
 #include "redis/locator.h"
 #include "nanoctrl/net/loop.h"
-#include "redis/redis_private.h"
+#include "redis/connection.h"
 #include "redis/url.h"
 #include "nanoctrl/net/send.h"
 #include "nanoctrl/net/resolver.h"

@@ -6,7 +6,7 @@
 #include <base/clock.h>
 #include <base/log.h>
 #include "redis/info.h"
-#include "redis/redis_private.h"
+#include "redis/connection.h"
 #include "redis/url.h"
 
 static void greeted(void *arg, int result, const redisReply *reply)

@@ -12,7 +12,10 @@
 #include "base/random.h"
 #include "nanoctrl/client/url.h"
 #include "nanoctrl/net/loop.h"
-#include "peeragent/lib/control/ctrl_private.h"
+#include "peeragent/lib/control/ctrl_offers.h"
+#include "peeragent/lib/control/ctrl_request.h"
+#include "peeragent/lib/control/ctrl_state.h"
+#include "peeragent/lib/control/ctrl_wanted.h"
 #include "peeragent/lib/plan/topology.h"
 
 #define RETRY_MS      500

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "peeragent/lib/control/ctrl_private.h"
+#include "peeragent/lib/control/ctrl_offers.h"
+#include "peeragent/lib/control/ctrl_state.h"
 #include "peeragent/lib/plan/topology.h"
 
 #define MAX_READING 64

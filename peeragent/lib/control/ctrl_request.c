@@ -10,7 +10,8 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "peeragent/lib/plan/cause.h"
-#include "peeragent/lib/control/ctrl_private.h"
+#include "peeragent/lib/control/ctrl_request.h"
+#include "peeragent/lib/control/ctrl_state.h"
 #include "peeragent/lib/plan/topology.h"
 
 #define CAUSE_MAX   1023 /* bytes of it that nanoctrl takes */

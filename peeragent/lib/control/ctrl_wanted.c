@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "peeragent/lib/control/ctrl_private.h"
+#include "peeragent/lib/control/ctrl_state.h"
+#include "peeragent/lib/control/ctrl_wanted.h"
 #include "peeragent/lib/plan/topology.h"
 
 static enum slime_transport transport_named(const char *name)

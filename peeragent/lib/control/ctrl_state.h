@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the session share. */
-#ifndef AGENT_CTRL_PRIVATE_H
-#define AGENT_CTRL_PRIVATE_H
-
-#include <event2/util.h>
+/* The state of the session with nanoctrl, for the files of this noun. */
+#ifndef AGENT_CTRL_STATE_H
+#define AGENT_CTRL_STATE_H
 
 #include "base/list.h"
 #include "nanoctrl/client/nanoctrl_client.h"
@@ -53,25 +51,7 @@ struct ctrl {
 	bool wanted_again;	 /* which changed meanwhile */
 };
 
-/* List once more, soon: something could not be read. */
+/* Read all lists again soon, since something could not be read. */
 void ctrl_list_again(struct ctrl *ctrl);
-
-/* Report the offers that the page names. */
-void ctrl_read_offers(struct ctrl *ctrl, const struct nc_page *page);
-/* Report one. */
-void ctrl_on_offer(void *arg, const struct nc_error *error, const struct nc_offer *offer);
-/* Their calls were cancelled. */
-void ctrl_drop_offers(struct ctrl *ctrl);
-
-/* Read and report what topologies want of us. */
-void ctrl_read_wanted(struct ctrl *ctrl);
-/* Its call was cancelled. */
-void ctrl_drop_wanted(struct ctrl *ctrl);
-
-/* The goodbye waits no longer. */
-void ctrl_on_patience(evutil_socket_t fd, short what, void *arg);
-
-/* Forget the requests that are under way; nothing is called back. */
-void ctrl_drop_requests(struct ctrl *ctrl);
 
 #endif

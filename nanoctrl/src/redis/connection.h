@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection to Redis from the inside: for redis.c and redis_greeting.c. */
-#ifndef NANOCTRL_REDIS_PRIVATE_H
-#define NANOCTRL_REDIS_PRIVATE_H
+/* The state of a connection to Redis, and the greeting by which it begins to serve. */
+#ifndef NANOCTRL_REDIS_CONNECTION_H
+#define NANOCTRL_REDIS_CONNECTION_H
 
 #include <base/list.h>
 #include "redis/cluster.h"
