@@ -74,7 +74,7 @@ foreign() {
 	cat <<'END'
 # header       who
 yaml.h         cli tests
-jansson.h      nc-model nc-compat nanoctrl/client/json_private.h bench/output/document.h bench/agents/report.c bench/ctrl/report.c tool/devices_json.c bench/rnr/rnr_json.c bench/page/plot.c bench/page/report.c pages/cache/order.c tests
+jansson.h      nc-model nc-compat nanoctrl/client/json_document.h nanoctrl/client/json_load.h nanoctrl/client/json_member.h bench/output/document.h bench/agents/report.c bench/ctrl/report.c tool/devices_json.c bench/rnr/rnr_json.c bench/page/plot.c bench/page/report.c pages/cache/order.c tests
 hiredis/       nc-redis nc-redis-store nc-compat nanoctrl/src/commands/obs_redis.c tests support
 event2/        net client nc-cluster nc-http nc-redis nc-redis-store nc-model nc-api nc-compat nc-about nc-daemon nc-server nc-commands nc-main agent agent-control agent-loop agent-links agent-regions peeragent bench cache cli tests support
 openssl/       libslime/src/transport/auth.c net nc-http nc-redis nc-api nc-server client agent peeragent cli tests support

@@ -75,5 +75,5 @@ while read -r want known calls; do
 	try "$want" "$known" $calls
 done < <(cases)
 
-"$check" -k cmake/known-circles "${SLIME_BUILD:?}" libslime || failed=1
+"$check" -k cmake/known-circles "${SLIME_BUILD:?}" libslime nanoctrl peeragent pages cli tool || failed=1
 exit "$failed"
