@@ -45,7 +45,7 @@ static const char *check_device(const char *text)
 const struct cli_setting rdma_settings[] = {
 	CLI_STRINGS(
 		struct node_rdma, devices, n_devices, "devices", .check = check_device,
-		.help = "ports that links use, each as a rail, at most four: mlx5_0, or mlx5_0:2 "
+		.help = "ports that links use, each as a rail, at most eight: mlx5_0, or mlx5_0:2 "
 			"for its second port; all, alone: every usable port; absent: the first "
 			"usable port"),
 	CLI_ENUM(struct node_rdma, pair, "pair", pair_words, .def = "position",

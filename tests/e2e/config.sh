@@ -61,7 +61,7 @@ refuse 4:22 'expected an address of this host' "${head}data: { tcp: { bind: 192.
 refuse 4:42 'expected a numeric address' "${head}data: { tcp: { bind: 0.0.0.0, advertise: host } }\n"
 refuse 4:42 'expected a numeric address' "${head}data: { tcp: { bind: 0.0.0.0, advertise: '::' } }\n"
 refuse 4:27 'expected an RDMA device of this host' "${head}data: { rdma: { devices: [no_such_0] } }\n"
-refuse 4:26 'expected at most 4' "${head}data: { rdma: { devices: [a, b, c, d, e] } }\n"
+refuse 4:26 'expected at most 8' "${head}data: { rdma: { devices: [a, b, c, d, e, f, g, h, i] } }\n"
 refuse 4:27 'expected "all" alone' "${head}data: { rdma: { devices: [all, mlx5_0] } }\n"
 [ -n "$(ls -A /sys/class/infiniband 2>/dev/null)" ] ||
 	refuse 4:27 'expected an RDMA device of this host' "${head}data: { rdma: { devices: [all] } }\n"

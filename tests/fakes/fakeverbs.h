@@ -21,7 +21,7 @@
 #include <stdint.h>
 #include <infiniband/verbs.h>
 
-#define FAKEVERBS_DEVICES 6
+#define FAKEVERBS_DEVICES 16
 #define FAKEVERBS_PORTS	  2
 #define FAKEVERBS_GIDS	  16
 #define FAKEVERBS_PKEYS	  4

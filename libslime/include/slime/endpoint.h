@@ -124,8 +124,8 @@ SLIME_API void slime_endpoint_close(struct slime_endpoint *ep);
  */
 SLIME_API int slime_endpoint_destroy(struct slime_endpoint *ep);
 
-/* Why there is no link, in words: room for all that each transport may say, and rdma of each of
- * four rails. */
+/* Why there is no link, in words: room for all that each transport may say, and rdma of its rails,
+ * of which it may leave out the last. */
 #define SLIME_CAUSE_TEXT_MAX 1024
 
 struct slime_endpoint_info {
@@ -167,7 +167,7 @@ enum slime_rail_state {
 
 SLIME_API const char *slime_rail_state_name(enum slime_rail_state state);
 
-#define SLIME_RAILS_MAX 4
+#define SLIME_RAILS_MAX 8
 
 struct slime_rail_info {
 	enum slime_rail_state state;

@@ -26,8 +26,8 @@ struct rdma_async_events {
 	_Atomic uint64_t n[SLIME_DEVICE_EVENTS];
 };
 
-/* Four that are named stay the same; those that are found can be others each time. */
-#define RDMA_ASYNC_EVENTS_MAX 8
+/* Eight that are named stay the same; those that are found can be others each time. */
+#define RDMA_ASYNC_EVENTS_MAX 16
 
 /* Where what that port tells is counted; NULL when there is no place left. Under setup_lock. */
 struct rdma_async_events *rdma_async_events_of(struct rdma_transport *t, const char *device,

@@ -102,6 +102,7 @@ struct rdma_conn {
 	/* [token] */
 	struct rdma_open opens[RDMA_OPENS];
 	unsigned n_opens;
+	struct rdma_more_keys more;
 	unsigned n_wrong_secrets;
 	uint64_t *given; /* by region id: the generation that the peer has the key of; 0: none */
 	struct rdma_told told[RDMA_WITHDRAWS];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -196,8 +197,50 @@ static bool take_geometry(struct rdma_key *k, const struct sl_msg *m, unsigned s
 	return true;
 }
 
-static void take_keys(struct rdma_key *k, const struct sl_msg *m)
+/* The i-th of keys that are two in a word. */
+static uint32_t key_in(const uint64_t *words, unsigned i)
 {
+	return (uint32_t)(words[i / 2] >> (i % 2 * 32));
+}
+
+static void put_key(uint64_t *words, unsigned i, uint32_t key)
+{
+	words[i / 2] |= (uint64_t)key << (i % 2 * 32);
+}
+
+bool rdma_key_more(struct rdma_conn *c, const struct sl_msg *m)
+{
+	struct rdma_more_keys *more = &c->more;
+
+	if (more->there || c->peer.n_rails <= RDMA_KEYS_OPENED)
+		return false;
+	*more = (struct rdma_more_keys){
+		.there = true,
+		.id = m->len,
+		.generation = m->w[0],
+		.chunk = m->slot,
+	};
+	for (unsigned i = 0; i < RDMA_RAILS_MAX - RDMA_KEYS_OPENED; i++)
+		more->rkeys[i] = key_in(&m->w[1], i);
+	return true;
+}
+
+/* Whether what came before this frame is what has to. */
+static bool take_more(struct rdma_conn *c, const struct sl_msg *m)
+{
+	struct rdma_more_keys *more = &c->more;
+	bool there = more->there;
+
+	more->there = false;
+	if (c->peer.n_rails <= RDMA_KEYS_OPENED || (m->w[1] & UINT8_MAX) != RDMA_ANSWER_OK)
+		return !there;
+	return there && more->id == m->len && more->generation == m->w[0] && more->chunk == m->slot;
+}
+
+static void take_keys(struct rdma_key *k, const struct rdma_more_keys *more, const struct sl_msg *m)
+{
+	uint32_t *rkeys;
+
 	if (!k->rkeys)
 		k->rkeys = k->n_chunks == 1 ? k->few
 					    : calloc(k->n_chunks * (size_t)RDMA_RAILS_MAX,
@@ -207,9 +250,10 @@ static void take_keys(struct rdma_key *k, const struct sl_msg *m)
 		k->status = -ENOMEM;
 		return;
 	}
-	for (unsigned i = 0; i < RDMA_RAILS_MAX; i++)
-		k->rkeys[m->slot * RDMA_RAILS_MAX + i] =
-			(uint32_t)(m->w[4 + i / 2] >> (i % 2 * 32));
+	rkeys = &k->rkeys[m->slot * RDMA_RAILS_MAX];
+	for (unsigned i = 0; i < RDMA_KEYS_OPENED; i++)
+		rkeys[i] = key_in(&m->w[4], i);
+	memcpy(rkeys + RDMA_KEYS_OPENED, more->rkeys, sizeof(more->rkeys));
 	k->known |= UINT64_C(1) << m->slot;
 	k->state = RDMA_KEY_READY;
 }
@@ -225,7 +269,7 @@ bool rdma_key_opened(struct rdma_conn *c, const struct sl_msg *m, bool *divided)
 	uint64_t shift = m->w[1] >> 8;
 	bool was_ready = k && k->state == RDMA_KEY_READY;
 
-	if (!k || !k->n_asked || code >= RDMA_ANSWERS || shift > RDMA_ONE_CHUNK)
+	if (!take_more(c, m) || !k || !k->n_asked || code >= RDMA_ANSWERS || shift > RDMA_ONE_CHUNK)
 		return false;
 	if (code == RDMA_ANSWER_OK && !take_geometry(k, m, (unsigned)shift))
 		return false;
@@ -239,7 +283,7 @@ bool rdma_key_opened(struct rdma_conn *c, const struct sl_msg *m, bool *divided)
 		k->state = RDMA_KEY_REFUSED;
 		k->status = statuses[code];
 	} else if (k->state != RDMA_KEY_STALE) {
-		take_keys(k, m);
+		take_keys(k, &c->more, m);
 		*divided = !was_ready && k->n_chunks > 1;
 	}
 	return true;
@@ -269,13 +313,18 @@ static void answer(struct rdma_conn *c, const struct rdma_open *o, enum rdma_ans
 		.len = o->id,
 		.w = { o->generation, code },
 	};
+	struct sl_msg more = { .kind = RDMA_KEYS, .len = o->id, .w = { o->generation } };
 	uint64_t at = mr ? (uintptr_t)mr->base + (o->offset < mr->len ? o->offset : 0) : 0;
 
 	for (unsigned i = 0; mr && i < c->offer->n_rails; i++) {
 		const struct ibv_mr *ibv = rdma_mr_part(mr, c->offer->rails[i].nic->index, at);
-
 		/* None on a device that failed, which the link does not use. */
-		m.w[4 + i / 2] |= (uint64_t)(ibv ? ibv->rkey : 0) << (i % 2 * 32);
+		uint32_t rkey = ibv ? ibv->rkey : 0;
+
+		if (i < RDMA_KEYS_OPENED)
+			put_key(&m.w[4], i, rkey);
+		else
+			put_key(&more.w[1], i - RDMA_KEYS_OPENED, rkey);
 	}
 	if (mr) {
 		m.flags = (uint8_t)mr->access;
@@ -284,7 +333,10 @@ static void answer(struct rdma_conn *c, const struct rdma_open *o, enum rdma_ans
 		m.w[2] = (uintptr_t)mr->base;
 		m.w[3] = mr->len;
 	}
+	more.slot = m.slot;
 	sl_lock(&c->lock);
+	if (mr && c->offer->n_rails > RDMA_KEYS_OPENED)
+		rdma_msg_put(c, &more);
 	rdma_msg_put(c, &m);
 	sl_unlock(&c->lock);
 }

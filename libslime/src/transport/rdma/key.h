@@ -50,6 +50,15 @@ struct rdma_open {
 	struct sl_region *region; /* held */
 };
 
+/* Keys of a chunk that came before the rest: RDMA_KEYS. [token] */
+struct rdma_more_keys {
+	bool there;
+	uint32_t id;
+	uint64_t generation;
+	uint16_t chunk;
+	uint32_t rkeys[RDMA_RAILS_MAX - RDMA_KEYS_OPENED];
+};
+
 /* A region of ours that the peer was told is withdrawn. [token] */
 struct rdma_told {
 	uint32_t id;
@@ -100,6 +109,8 @@ bool rdma_key_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r);
 /* OPENED arrived: false: broken protocol. *divided: the region turned out to have several chunks,
  * and what was looked ahead at knew of one. Under lock. [token] */
 bool rdma_key_opened(struct rdma_conn *c, const struct sl_msg *m, bool *divided);
+/* KEYS arrived: false: broken protocol. [token] */
+bool rdma_key_more(struct rdma_conn *c, const struct sl_msg *m);
 /* OPEN, WITHDRAW or WITHDRAWN arrived: false: broken protocol. [token] */
 bool rdma_key_received(struct rdma_conn *c, const struct sl_msg *m);
 void rdma_key_run(struct rdma_conn *c); /* answer what can be answered. [token] */

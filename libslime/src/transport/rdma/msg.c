@@ -39,6 +39,7 @@ static uint8_t *prepare_slot(struct rdma_qp *q, const struct sl_msg *m, enum sl_
 	wr->wr.rdma.remote_addr = c->peer.slots + offset;
 	wr->wr.rdma.rkey = c->peer.rails[q->path->peer_rail].slots_key;
 	sge->length = RDMA_FRAME_PITCH + m->len;
+	sge->lkey = q->slots_lkey;
 	return c->offer->out_slots + offset;
 }
 
@@ -47,6 +48,7 @@ static uint8_t *prepare_frame(struct rdma_qp *q, uint32_t number, struct ibv_sen
 {
 	wr->opcode = IBV_WR_SEND;
 	sge->length = RDMA_FRAME_LEN;
+	sge->lkey = q->lkey;
 	return q->frames + (size_t)(number % q->n_frames) * RDMA_FRAME_PITCH;
 }
 
@@ -69,7 +71,6 @@ static inline void prepare(struct rdma_qp *q, uint32_t n, const struct sl_msg *m
 					   : prepare_frame(q, number, wr, sge);
 	rdma_frame_write(m, frame);
 	sge->addr = (uintptr_t)frame;
-	sge->lkey = q->lkey;
 	if (sge->length <= q->max_inline)
 		wr->send_flags = IBV_SEND_INLINE;
 	*rdma_qp_entry(q, number) = (struct rdma_sent){

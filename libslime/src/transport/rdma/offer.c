@@ -41,18 +41,27 @@ static uint32_t n_frames_of(unsigned qp)
 	return qp == 0 ? RDMA_SENDS : 1;
 }
 
-/* What the peer writes begins at a page, and so does what it must not write. */
+static size_t page_len(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Receives and frames of a rail. */
+static size_t rail_len(const struct rdma_offer *o)
+{
+	size_t n = 0;
+
+	for (unsigned i = 0; i < o->n_qps; i++)
+		n += n_receives_of(i) + n_frames_of(i);
+	return round_up(n * RDMA_FRAME_PITCH, page_len());
+}
+
+/* Each part begins at a page: devices register whole pages, and the peer writes only its own. */
 static int map_memory(struct rdma_offer *o)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	size_t slots = round_up(RDMA_SLOTS_LEN, page);
-	size_t len = 2 * slots;
+	size_t slots = round_up(RDMA_SLOTS_LEN, page_len());
 
-	for (unsigned r = 0; r < o->n_rails; r++) {
-		for (unsigned i = 0; i < o->n_qps; i++)
-			len += RDMA_FRAME_PITCH * ((size_t)n_receives_of(i) + n_frames_of(i));
-	}
-	o->memory_len = round_up(len, page);
+	o->memory_len = 2 * slots + o->n_rails * rail_len(o);
 	o->memory = mmap(NULL, o->memory_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			 -1, 0);
 	if (o->memory == MAP_FAILED) {
@@ -64,23 +73,33 @@ static int map_memory(struct rdma_offer *o)
 		return -errno;
 	o->in_slots = o->memory;
 	o->out_slots = o->memory + slots;
+	for (unsigned r = 0; r < o->n_rails; r++)
+		o->rails[r].memory = o->memory + 2 * slots + r * rail_len(o);
 	return 0;
+}
+
+static int reg_mr(struct ibv_pd *pd, uint8_t *at, size_t len, int access, struct ibv_mr **out)
+{
+	*out = ibv_reg_mr(pd, at, len, access);
+	return *out ? 0 : errno ? -errno : -EIO;
 }
 
 static int register_memory(struct rdma_offer *o, struct rdma_rail *rail)
 {
 	struct ibv_pd *pd = o->domain->pds[rail->nic->index];
-	size_t in_len = (size_t)(o->out_slots - o->in_slots);
+	size_t slots = (size_t)(o->out_slots - o->in_slots);
+	int ret;
 
 	/* Its device failed since it was chosen. */
 	if (!pd)
 		return -ENODEV;
-	rail->in = ibv_reg_mr(pd, o->in_slots, in_len,
-			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	if (!rail->in)
-		return errno ? -errno : -EIO;
-	rail->own = ibv_reg_mr(pd, o->out_slots, o->memory_len - in_len, IBV_ACCESS_LOCAL_WRITE);
-	return rail->own ? 0 : errno ? -errno : -EIO;
+	ret = reg_mr(pd, o->in_slots, slots, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+		     &rail->in);
+	if (!ret)
+		ret = reg_mr(pd, o->out_slots, slots, 0, &rail->out);
+	if (!ret)
+		ret = reg_mr(pd, rail->memory, rail_len(o), IBV_ACCESS_LOCAL_WRITE, &rail->own);
+	return ret;
 }
 
 /* ---- rails ---- */
@@ -195,9 +214,10 @@ static int choose_rails(struct rdma_offer *o, const char *list, struct sl_why *w
 	return -ENETDOWN;
 }
 
-static int make_qps(struct rdma_offer *o, unsigned r, uint8_t **at)
+static int make_qps(struct rdma_offer *o, unsigned r)
 {
 	struct rdma_rail *rail = &o->rails[r];
+	uint8_t *at = rail->memory;
 
 	for (unsigned i = 0; i < o->n_qps; i++) {
 		struct rdma_qp *q;
@@ -209,9 +229,10 @@ static int make_qps(struct rdma_offer *o, unsigned r, uint8_t **at)
 		rail->qps[i] = q;
 		q->n_frames = n_frames_of(i);
 		q->lkey = rail->own->lkey;
-		q->receives = *at;
-		q->frames = *at + (size_t)q->n_receives * RDMA_FRAME_PITCH;
-		*at = q->frames + (size_t)q->n_frames * RDMA_FRAME_PITCH;
+		q->slots_lkey = rail->out->lkey;
+		q->receives = at;
+		q->frames = at + (size_t)q->n_receives * RDMA_FRAME_PITCH;
+		at = q->frames + (size_t)q->n_frames * RDMA_FRAME_PITCH;
 		rail->local.qps[i] = (struct rdma_qp_address){ q->ibv->qp_num, q->psn };
 	}
 	return 0;
@@ -243,9 +264,6 @@ static void say_no_qp(const struct rdma_nic *nic, int ret, struct sl_why *why)
 
 static int make_rails(struct rdma_offer *o, struct sl_why *why)
 {
-	size_t slots = (size_t)(o->out_slots - o->in_slots);
-	uint8_t *at = o->out_slots + slots;
-
 	for (unsigned r = 0; r < o->n_rails; r++) {
 		int ret = register_memory(o, &o->rails[r]);
 
@@ -254,7 +272,7 @@ static int make_rails(struct rdma_offer *o, struct sl_why *why)
 			return ret;
 		}
 		o->rails[r].local.slots_key = o->rails[r].in->rkey;
-		ret = make_qps(o, r, &at);
+		ret = make_qps(o, r);
 		if (ret) {
 			say_no_qp(o->rails[r].nic, ret, why);
 			return ret;
@@ -309,6 +327,7 @@ void rdma_offer_close(struct rdma_offer *o)
 				rdma_qp_close(o->rails[r].qps[i]);
 		}
 		rdma_nic_deregister(o->rails[r].nic, &o->rails[r].in);
+		rdma_nic_deregister(o->rails[r].nic, &o->rails[r].out);
 		rdma_nic_deregister(o->rails[r].nic, &o->rails[r].own);
 	}
 	if (o->domain && o->domain->isolated)

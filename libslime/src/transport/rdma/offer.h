@@ -28,7 +28,9 @@ struct rdma_rail {
 	uint8_t gid_index;
 	char gid_why[SL_GID_WHY_MAX];
 	struct ibv_mr *in;  /* slots that the peer writes */
-	struct ibv_mr *own; /* slots of ours, and the frames */
+	struct ibv_mr *out; /* slots of ours */
+	struct ibv_mr *own; /* its receives and frames */
+	uint8_t *memory;    /* they are there */
 	struct rdma_qp *qps[RDMA_QPS_MAX];
 };
 

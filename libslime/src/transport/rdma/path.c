@@ -127,12 +127,27 @@ static uint64_t agree_ns(const struct rdma_path *p)
 	return 2 * p->c->t->base.env->attr->tcp_user_timeout_ms * SL_NS_PER_MS + RDMA_DRAIN_NS;
 }
 
+/* The peer led over p: its messages go over any other as soon as it hears that p has stopped. */
+static void make_room(const struct rdma_path *p)
+{
+	struct rdma_conn *c = p->c;
+
+	for (unsigned i = 0; i < c->n_paths; i++) {
+		struct rdma_path *other = &c->paths[i];
+
+		if (other != p && other->state == RDMA_PATH_UP && !other->failed)
+			rdma_qp_post_rest(other->qps[0]);
+	}
+}
+
 static void stopped(struct rdma_path *p)
 {
 	struct rdma_conn *c = p->c;
 	const struct rdma_qp *q = p->qps[0];
 	struct rdma_told_end *end = &p->ends[p->life % 2];
 
+	if (q->n_received)
+		make_room(p);
 	sl_lock(&c->lock);
 	p->state = RDMA_PATH_STOPPED;
 	end->life = p->life;

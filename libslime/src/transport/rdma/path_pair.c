@@ -25,6 +25,8 @@ static void add_path(struct rdma_conn *c, const struct rdma_paired *pair, unsign
 		q->conn = c;
 		q->path = p;
 		q->index = c->n_qps;
+		if (p->index > 0 && q->n_first > RDMA_RECEIVES_IDLE)
+			q->n_first = RDMA_RECEIVES_IDLE;
 		q->peer = c->peer.rails[pair->peers].qps[i];
 		p->qps[i] = q;
 		c->qps[c->n_qps++] = q;

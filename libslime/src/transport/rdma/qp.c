@@ -129,7 +129,7 @@ int rdma_qp_create(struct rdma_nic *nic, struct ibv_pd *pd, uint32_t n_receives,
 		return -ENOMEM;
 	q->nic = nic;
 	q->posting = nic->t->base.env->posting;
-	q->n_receives = n_receives;
+	q->n_receives = q->n_first = n_receives;
 	q->sent = calloc(RDMA_SENDS, sizeof(*q->sent));
 	ret = q->sent ? sl_auth_random(&q->psn, sizeof(q->psn)) : -ENOMEM;
 	if (ret)
@@ -203,6 +203,8 @@ int rdma_qp_renew(struct rdma_qp *q, struct ibv_pd *pd)
 		return ret;
 	q->psn &= RDMA_NUMBER_MASK;
 	q->n_heard = 0;
+	/* The peer may lead over it as soon as it has risen. */
+	q->n_first = q->n_receives;
 	return create_with_inline(q, pd);
 }
 
@@ -320,14 +322,39 @@ int rdma_qp_post_receives(struct rdma_qp *q, const uint32_t *which, uint32_t n)
 	return ret;
 }
 
+int rdma_qp_post_until(struct rdma_qp *q, uint32_t n)
+{
+	uint32_t which[RDMA_POLL];
+	int ret = 0;
+
+	while (q->n_begun < n && !ret) {
+		uint32_t k = 0;
+
+		while (k < RDMA_POLL && q->n_begun < n)
+			which[k++] = q->n_begun++;
+		ret = rdma_qp_post_receives(q, which, k);
+	}
+	return ret;
+}
+
+static void fail_without_receives(struct rdma_qp *q)
+{
+	sl_lock(&q->conn->lock);
+	rdma_path_fail_locked(q->path, -EIO, "a receive cannot be posted");
+	sl_unlock(&q->conn->lock);
+}
+
 void rdma_qp_post_returned(struct rdma_qp *q)
 {
 	uint32_t n = q->n_returned;
 
 	q->n_returned = 0;
-	if (rdma_qp_post_receives(q, q->returned, n)) {
-		sl_lock(&q->conn->lock);
-		rdma_path_fail_locked(q->path, -EIO, "a receive cannot be posted");
-		sl_unlock(&q->conn->lock);
-	}
+	if (rdma_qp_post_receives(q, q->returned, n))
+		fail_without_receives(q);
+}
+
+void rdma_qp_post_rest(struct rdma_qp *q)
+{
+	if (!q->draining && rdma_qp_post_until(q, q->n_receives))
+		fail_without_receives(q);
 }

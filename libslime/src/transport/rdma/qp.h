@@ -61,12 +61,14 @@ struct rdma_qp {
 	 * them, while a worker may still be at other queue pairs of the rail. */
 	_Atomic uint32_t n_heard;
 	uint32_t n_receives; /* depth of the receive queue */
+	uint32_t n_first;    /* of them are posted when it comes up. The worker's that does it */
 	uint32_t n_frames;
 	uint32_t max_inline;
 	uint8_t *receives; /* their buffers, RDMA_FRAME_PITCH each */
 	uint8_t *frames;   /* of requests in the send queue, same */
 	uint32_t lkey;	   /* of both */
-	bool is_new;	   /* in RESET since it was made. The worker's that brings it up */
+	uint32_t slots_lkey;
+	bool is_new; /* in RESET since it was made. The worker's that brings it up */
 
 	/* Under the connection's lock. */
 	struct rdma_sent *sent; /* RDMA_SENDS of them */
@@ -82,6 +84,7 @@ struct rdma_qp {
 
 	/* [token], but for the worker that brings it up or kills it. */
 	_Atomic uint32_t n_posted; /* receives */
+	uint32_t n_begun;	   /* buffers that were posted in this life of it */
 	uint64_t n_received;	   /* messages, in this life of it */
 	uint32_t n_returned;
 	uint32_t returned[RDMA_POLL]; /* buffers that are to be posted again */
@@ -186,8 +189,11 @@ int rdma_qp_probe(struct rdma_qp *q);
 
 /* Post these receive buffers: an errno. [token], or the worker that brings it up. */
 int rdma_qp_post_receives(struct rdma_qp *q, const uint32_t *which, uint32_t n);
-/* Those that came back. [token] */
+/* Buffers until so many of them were posted in this life: an errno. As above. */
+int rdma_qp_post_until(struct rdma_qp *q, uint32_t n);
+/* Those that came back, and those that were not posted yet; its rail fails without. [token] */
 void rdma_qp_post_returned(struct rdma_qp *q);
+void rdma_qp_post_rest(struct rdma_qp *q);
 
 /* Receive buffer i is free again, to be posted with others. [token] */
 static inline void rdma_qp_return(struct rdma_qp *q, uint32_t i)

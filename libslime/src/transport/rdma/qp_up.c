@@ -21,7 +21,7 @@ int rdma_qp_reset(struct rdma_qp *q)
 	q->checked_tail = q->n_still = 0;
 	q->n_bytes = 0;
 	q->n_acked = 0;
-	q->n_posted = q->n_returned = 0;
+	q->n_posted = q->n_begun = q->n_returned = 0;
 	q->n_received = q->n_heard;
 	q->draining = false;
 	q->marked = false;
@@ -129,21 +129,6 @@ static int to_rts(struct rdma_qp *q, const struct rdma_rail *rail,
 				     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-static int post_all_receives(struct rdma_qp *q)
-{
-	uint32_t which[RDMA_POLL];
-	int ret = 0;
-
-	for (uint32_t i = 0; i < q->n_receives && !ret;) {
-		uint32_t n = 0;
-
-		while (n < RDMA_POLL && i < q->n_receives)
-			which[n++] = i++;
-		ret = rdma_qp_post_receives(q, which, n);
-	}
-	return ret;
-}
-
 /*
  * irdma takes what is to be reset to ERR, and it may well say RESET when it is asked
  * (ibv_query_qp): nobody can tell but by this. All else that is told to INIT was taken by the same
@@ -170,7 +155,7 @@ int rdma_qp_bring_up(struct rdma_qp *q, const struct rdma_rail *rail,
 	}
 	if (!ret) {
 		*step = "posting receives";
-		ret = post_all_receives(q);
+		ret = rdma_qp_post_until(q, q->n_first);
 	}
 	if (!ret) {
 		*step = "RTR (does the path to the peer's address exist?)";

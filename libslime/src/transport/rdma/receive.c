@@ -46,6 +46,8 @@ static bool take_control(struct rdma_conn *c, const struct sl_msg *m)
 	switch (m->kind) {
 	case RDMA_OPENED:
 		return take_keys(c, m);
+	case RDMA_KEYS:
+		return rdma_key_more(c, m);
 	case RDMA_OPEN:
 	case RDMA_WITHDRAW:
 	case RDMA_WITHDRAWN:
@@ -173,6 +175,8 @@ void rdma_receive(struct rdma_conn *c, struct rdma_qp *q, uint32_t i, const stru
 	if (!in_slot && wc->byte_len == RDMA_FRAME_LEN)
 		rdma_frame_read(&m, q->receives + (size_t)i * RDMA_FRAME_PITCH);
 	rdma_qp_return(q, i);
+	if (q->n_begun < q->n_receives)
+		rdma_qp_post_rest(q);
 	if (m.kind != RDMA_READY && rdma_state(c) < RDMA_CONN_UP)
 		rdma_conn_spoken_to(c, q->path);
 	if (q->path->state == RDMA_PATH_RISEN || q->path->state == RDMA_PATH_RISING)

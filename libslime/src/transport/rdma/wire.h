@@ -22,7 +22,7 @@
 #define RDMA_FEATURES	       UINT32_C(0)
 #define RDMA_FEATURES_REQUIRED UINT32_C(0xffff0000)
 
-#define RDMA_RAILS_MAX 4
+#define RDMA_RAILS_MAX 8
 #define RDMA_QPS_MAX   SL_RDMA_QPS_MAX
 #define RDMA_NAME_LEN  16
 
@@ -39,7 +39,7 @@ enum rdma_kind {
 			 * its key there is wanted */
 	RDMA_OPENED,	/* the answer; w[1]: enum rdma_answer, and from bit 8 the shift of the
 			 * region's chunks, 0: it is in one; slot: the chunk; flags: access, w[2]:
-			 * address, w[3]: length, w[4..5]: keys by rail */
+			 * address, w[3]: length, w[4..5]: keys of the first rails */
 	RDMA_WITHDRAW,	/* len, w[0] as of OPEN: no new access */
 	RDMA_WITHDRAWN, /* and none is under way any more */
 	RDMA_CREDIT,	/* w[0]: immediates taken, ever */
@@ -49,7 +49,11 @@ enum rdma_kind {
 	RDMA_RAIL,	/* slot, w[0] as of STOPPED: a new queue pair of it, flags: its number,
 			 * w[1..5]: where it is */
 	RDMA_RISEN,	/* slot, w[0]: all of them can receive */
+	RDMA_KEYS,	/* right before OPENED of one that offers more than RDMA_KEYS_OPENED rails:
+			 * len, slot, w[0] as there, w[1..2]: keys of the other rails */
 };
+
+#define RDMA_KEYS_OPENED 4 /* rails whose keys are in OPENED */
 
 enum rdma_answer {
 	RDMA_ANSWER_OK,

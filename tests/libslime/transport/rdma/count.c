@@ -239,7 +239,7 @@ static void device__of_shallower_queues_is_refused(void **state)
 	(void)state;
 	fakeverbs_device(0)->max_qp_wr = RDMA_RECEIVES - 1;
 	rdma_assert_refused(&pair.a, rdma_pair_open(&pair, NULL, LEN),
-			    "queues of 769 entries, and 770 are needed");
+			    "queues of 865 entries, and 866 are needed");
 }
 
 /* Many are there when somebody looks: then it is 16 to a call, and one that finds the end. */

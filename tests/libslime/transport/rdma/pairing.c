@@ -287,11 +287,14 @@ static void candidate__of_another_pairing_tells_it_and_the_nodes(void **state)
 
 static void candidate__of_the_most_rails_fits(void **state)
 {
-	struct rdma_candidate c = candidate(SLIME_RDMA_PAIR_NAME, "a.1@0 b.1@0 c.1@0 d.1@0");
+	struct rdma_candidate c =
+		candidate(SLIME_RDMA_PAIR_NAME, "a.1@0 b.1@0 c.1@0 d.1@0 e.1@0 f.1@0 g.1@0 h.1@0");
 	uint8_t bytes[SL_CANDIDATE_MAX];
 
 	(void)state;
+	assert_int_equal(c.n_rails, SLIME_RAILS_MAX);
 	c.n_qps = RDMA_QPS_MAX;
+	name_ports(&c, "a:1 b:1 c:1 d:1 e:1 f:1 g:1 h:1");
 	(void)write_candidate(&c, bytes);
 }
 
