@@ -15,6 +15,7 @@
 #include "compat/peer.h"
 #include "compat/script.h"
 #endif
+#include "store/script.h"
 #include "tests/nanoctrl/store/fake_store.h"
 
 #define TURNS_MAX 100
