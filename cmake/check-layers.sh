@@ -38,12 +38,13 @@ nc-topology    nanoctrl/src/topology/                            base
 nc-model       nanoctrl/src/model/                               nc-store nc-topology
 nc-api         nanoctrl/src/api/                                 nc-model nc-about
 nc-cluster     nanoctrl/src/cluster/                             nc-model net
+nc-mooncake    nanoctrl/src/mooncake/                            nc-api nc-redis-store
 nc-runtime     nanoctrl/src/daemon/runtime,probe                 nc-text cli net
 nc-redis       nanoctrl/src/redis/                               net cli nc-runtime nc-store
 nc-redis-store nanoctrl/src/store/                               nc-redis
 nc-daemon      nanoctrl/src/daemon/                              nc-runtime nc-http
 nc-compat-of   nanoctrl/src/server/compat,no_compat              nc-store nc-http
-nc-server      nanoctrl/src/server/                              nc-compat-of nc-api nc-redis-store nc-cluster nc-daemon client
+nc-server      nanoctrl/src/server/                              nc-compat-of nc-api nc-redis-store nc-cluster nc-mooncake nc-daemon client
 nc-commands    nanoctrl/src/commands/                            nc-server
 nc-main        nanoctrl/src/main                                 nc-commands
 nc-compat      nanoctrl/src/compat/                              nc-server
@@ -74,9 +75,9 @@ foreign() {
 	cat <<'END'
 # header       who
 yaml.h         cli tests
-jansson.h      nc-model nc-compat nanoctrl/client/json_document.h nanoctrl/client/json_load.h nanoctrl/client/json_member.h bench/output/document.h bench/agents/report.c bench/ctrl/report.c tool/devices_json.c bench/rnr/rnr_json.c bench/page/plot.c bench/page/report.c pages/cache/order.c tests
-hiredis/       nc-redis nc-redis-store nc-compat nanoctrl/src/commands/obs_redis.c tests support
-event2/        net client nc-cluster nc-http nc-redis nc-redis-store nc-model nc-api nc-compat nc-about nc-daemon nc-server nc-commands nc-main agent agent-control agent-loop agent-links agent-regions peeragent bench cache cli tests support
+jansson.h      nc-model nc-mooncake nc-compat nanoctrl/client/json_document.h nanoctrl/client/json_load.h nanoctrl/client/json_member.h bench/output/document.h bench/agents/report.c bench/ctrl/report.c tool/devices_json.c bench/rnr/rnr_json.c bench/page/plot.c bench/page/report.c pages/cache/order.c tests
+hiredis/       nc-redis nc-redis-store nc-mooncake nc-compat nanoctrl/src/commands/obs_redis.c tests support
+event2/        net client nc-cluster nc-http nc-redis nc-redis-store nc-model nc-api nc-mooncake nc-compat nc-about nc-daemon nc-server nc-commands nc-main agent agent-control agent-loop agent-links agent-regions peeragent bench cache cli tests support
 openssl/       libslime/src/transport/auth.c net nc-http nc-redis nc-api nc-server client agent peeragent cli tests support
 infiniband/    rdma tests support
 rdma/          rdma tests support

@@ -80,8 +80,8 @@ static void finish_entities(struct store_call *call, int result, const redisRepl
 		found.n++;
 	}
 	found.info = info;
-	((store_entities_fn *)call->fn.compat)(call->arg, result,
-					       result == STORE_OK ? &found : NULL);
+	((store_entities_fn *)call->fn.other)(call->arg, result,
+					      result == STORE_OK ? &found : NULL);
 	free(info);
 }
 
@@ -92,7 +92,7 @@ void store_get_entity(struct store *store, const struct store_entity_id *name,
 
 	arg_name(&a, name);
 	send_in_scope(store, name->scope, &compat_scripts[COMPAT_ENTITY_GET], &a, finish_entities,
-		      (union store_answer){ .compat = (void (*)(void))fn }, arg);
+		      (union store_answer){ .other = (void (*)(void))fn }, arg);
 }
 
 /* What a sweep is of. */

@@ -86,7 +86,7 @@ static bool has_failed_at_once(struct listing *l, int result)
 
 static void tell_entities(struct listing *l, int result, const void *found)
 {
-	((store_entities_fn *)l->fn.compat)(l->arg, result, found);
+	((store_entities_fn *)l->fn.other)(l->arg, result, found);
 }
 
 static int read_entities(struct listing *l, const struct store *store, const redisReply *reply,
@@ -139,7 +139,7 @@ static void finish_entities(struct store_call *call, int result, const redisRepl
 void store_list_entities(struct store *store, struct store_text scope, struct store_text type,
 			 struct store_text kind, store_entities_fn *fn, void *arg)
 {
-	union store_answer answer = { .compat = (void (*)(void))fn };
+	union store_answer answer = { .other = (void (*)(void))fn };
 	struct listing *l = new_listing(store, answer, arg);
 	struct store_args a = { .n = 0 };
 
@@ -164,7 +164,7 @@ void store_list_entities(struct store *store, struct store_text scope, struct st
 
 static void tell_peers(struct listing *l, int result, const void *found)
 {
-	((store_peer_list_fn *)l->fn.compat)(l->arg, result, found);
+	((store_peer_list_fn *)l->fn.other)(l->arg, result, found);
 }
 
 /* {name, addr, device, ib_port, link_type, resource, topology, memory_keys} */
@@ -254,7 +254,7 @@ void store_list_peers(struct store *store, struct store_text scope, store_peer_l
 		      void *arg)
 {
 	const struct store_text args[] = { scope, [PLACE] = { "", 0 } };
-	union store_answer answer = { .compat = (void (*)(void))fn };
+	union store_answer answer = { .other = (void (*)(void))fn };
 	struct listing *l = new_listing(store, answer, arg);
 
 	if (!l) {

@@ -38,7 +38,7 @@ static void finish_put_peer(struct store_call *call, int result, const redisRepl
 			       store_call_arg(call, 3));
 	if (result == STORE_OK)
 		peer.name.at = store_string(reply, 1, &peer.name.len);
-	((store_peers_fn *)call->fn.compat)(call->arg, result, &peer, result == STORE_OK);
+	((store_peers_fn *)call->fn.other)(call->arg, result, &peer, result == STORE_OK);
 }
 
 void store_put_peer(struct store *store, struct store_text scope, const struct store_peer *p,
@@ -60,7 +60,7 @@ void store_put_peer(struct store *store, struct store_text scope, const struct s
 	store_arg_field(&a, "ib_port", p->port);
 	store_arg_field(&a, "link_type", p->link_type);
 	store_send_in_scope(store, scope, &compat_scripts[COMPAT_PEER_REGISTER], (size_t)a.n, a.v,
-			    finish_put_peer, (union store_answer){ .compat = (void (*)(void))fn },
+			    finish_put_peer, (union store_answer){ .other = (void (*)(void))fn },
 			    arg);
 }
 
@@ -163,8 +163,8 @@ static void finish_get_mr(struct store_call *call, int result, const redisReply 
 	store_note_skipped(call, reply);
 	if (result == STORE_OK)
 		value.at = store_string(reply, 1, &value.len);
-	((store_entities_fn *)call->fn.compat)(call->arg, result,
-					       result == STORE_OK ? &found : NULL);
+	((store_entities_fn *)call->fn.other)(call->arg, result,
+					      result == STORE_OK ? &found : NULL);
 }
 
 void store_get_mr(struct store *store, struct store_text scope, struct store_text agent,
@@ -173,6 +173,6 @@ void store_get_mr(struct store *store, struct store_text scope, struct store_tex
 	const struct store_text args[] = { agent, name };
 
 	store_send_in_scope(store, scope, &compat_scripts[COMPAT_PEER_MR_GET], 2, args,
-			    finish_get_mr, (union store_answer){ .compat = (void (*)(void))fn },
+			    finish_get_mr, (union store_answer){ .other = (void (*)(void))fn },
 			    arg);
 }

@@ -87,6 +87,11 @@ void request_destroy(struct request *rq, int status)
 	free(rq);
 }
 
+const char *request_peer(const struct request *rq)
+{
+	return rq->peer;
+}
+
 bool request_local(const struct request *rq)
 {
 	return sl_is_loopback_address(rq->peer);

@@ -44,6 +44,9 @@ const char *request_body(const struct request *rq, size_t *len);
  * the logs. */
 const char *request_id(const struct request *rq);
 
+/* The peer's address, without its port; "" when the kernel does not say. */
+const char *request_peer(const struct request *rq);
+
 /* Whether the peer is on this host, by its address. */
 bool request_local(const struct request *rq);
 

@@ -57,8 +57,7 @@ struct server_config serve_server_config(const struct settings *settings,
 	config.n_loops = choose_threads(s->threads);
 	config.busy_poll_ns = (uint64_t)s->busy_poll_ns;
 	config.routes = table;
-	config.n_routes = routes_fill(table, s->compat != COMPAT_OFF);
-	config.n_local = s->compat == COMPAT_LOOPBACK ? compat.n_routes : 0;
+	config.n_routes = routes_fill(table, s, &config.n_local);
 	config.limits.body_bytes = s->max_body;
 	config.max_connections = (unsigned)s->max_connections;
 	config.stream_queue = s->max_queue;

@@ -11,6 +11,7 @@
 #include "api/session.h"
 #include "api/snapshot.h"
 #include "api/topology.h"
+#include "mooncake/routes.h"
 #include "server/compat.h"
 
 static const struct route own[] = {
@@ -55,13 +56,37 @@ static const struct route own[] = {
 
 #define N_OWN (sizeof(own) / sizeof(own[0]))
 
-size_t routes_fill(struct route table[ROUTES_MAX], bool with_compat)
-{
-	size_t n = with_compat ? compat.n_routes : 0;
+/* Routes that one setting serves. */
+struct group {
+	int service; /* enum compat_service */
+	const struct route *routes;
+	size_t n;
+};
 
-	assert(N_OWN + n <= ROUTES_MAX);
+static size_t add_groups(struct route *table, const struct group *groups, size_t n, int service)
+{
+	size_t n_added = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (groups[i].service != service || !groups[i].n)
+			continue;
+		memcpy(table + n_added, groups[i].routes, groups[i].n * sizeof(*table));
+		n_added += groups[i].n;
+	}
+	return n_added;
+}
+
+size_t routes_fill(struct route table[ROUTES_MAX], const struct server_settings *s, size_t *n_local)
+{
+	const struct group groups[] = {
+		{ s->compat, compat.routes, compat.n_routes },
+		{ s->mooncake, mooncake_routes, mooncake_n_routes },
+	};
+	size_t n = N_OWN;
+
+	assert(N_OWN + compat.n_routes + mooncake_n_routes <= ROUTES_MAX);
 	memcpy(table, own, sizeof(own));
-	if (n)
-		memcpy(table + N_OWN, compat.routes, n * sizeof(*table));
-	return N_OWN + n;
+	n += add_groups(table + n, groups, 2, COMPAT_OPEN);
+	*n_local = add_groups(table + n, groups, 2, COMPAT_LOOPBACK);
+	return n + *n_local;
 }

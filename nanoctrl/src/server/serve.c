@@ -17,6 +17,7 @@
 #include "cluster/expander.h"
 #include "nanoctrl/net/loop.h"
 #include "model/model.h"
+#include "mooncake/sweep.h"
 #include "daemon/process.h"
 #include "redis/child.h"
 #include "redis/url.h"
@@ -76,23 +77,43 @@ static int open_hub(struct serving *s)
 
 static int create_store(void *arg, struct loop *loop, struct store **out)
 {
-	return store_create(arg, loop, out);
+	const struct serving *s = arg;
+
+	return store_create(s->hub, loop, out);
 }
 
-static int create_expander(void *arg, struct store *store, struct loop *loop, void **out)
-{
-	struct expander *e;
-	int ret = expander_create(store, loop, &e);
+/* What works beside requests. */
+struct tasks {
+	struct expander *expander;
+	struct mooncake_sweep *sweep; /* NULL: Mooncake's clients are not served */
+};
 
-	(void)arg;
-	if (!ret)
-		*out = e;
+static void destroy_tasks(void *task)
+{
+	struct tasks *t = task;
+
+	mooncake_sweep_destroy(t->sweep);
+	expander_destroy(t->expander);
+	free(t);
+}
+
+static int create_tasks(void *arg, struct store *store, struct loop *loop, void **out)
+{
+	const struct serving *s = arg;
+	struct tasks *t = calloc(1, sizeof(*t));
+	int ret = t ? expander_create(store, loop, &t->expander) : -ENOMEM;
+
+	if (ret) {
+		free(t);
+		return ret;
+	}
+	if (s->settings->server.mooncake != COMPAT_OFF)
+		ret = mooncake_sweep_create(store, loop, &t->sweep);
+	if (ret)
+		destroy_tasks(t);
+	else
+		*out = t;
 	return ret;
-}
-
-static void destroy_expander(void *task)
-{
-	expander_destroy(task);
 }
 
 static void add_memory(struct evbuffer *out)
@@ -132,10 +153,14 @@ static void add_build(struct evbuffer *out)
 
 static void add_store_metrics(void *arg, struct evbuffer *out)
 {
+	const struct serving *s = arg;
+
 	add_memory(out);
 	add_log(out);
 	add_build(out);
-	store_hub_metrics(arg, out);
+	store_hub_metrics(s->hub, out);
+	if (s->settings->server.mooncake != COMPAT_OFF)
+		mooncake_metrics(out);
 	model_metrics(out);
 	api_session_metrics(out);
 }
@@ -148,13 +173,13 @@ static int open_server(struct serving *s)
 
 	config.hooks = (struct server_hooks){ .store_create = create_store,
 					      .store_destroy = store_destroy,
-					      .task_create = create_expander,
-					      .task_destroy = destroy_expander,
+					      .task_create = create_tasks,
+					      .task_destroy = destroy_tasks,
 					      .store_trouble = store_trouble,
 					      .store_place = store_place,
 					      .store_warnings = store_warnings,
 					      .metrics = add_store_metrics,
-					      .arg = s->hub };
+					      .arg = s };
 	raise_limits(&config);
 	ret = server_create(&config, s->process.loop, &s->process.server);
 	if (ret && given->second_port)

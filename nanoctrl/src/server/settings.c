@@ -106,6 +106,9 @@ static const struct cli_setting server_table[] = {
 	CLI_ENUM(struct server_settings, compat, "compat", compat_words, .def = COMPAT_DEFAULT,
 		 .help = "which clients may use the routes of DLSlime's NanoCtrl: none, those on "
 			 "this host, or all that reach the server"),
+	CLI_ENUM(struct server_settings, mooncake, "mooncake", compat_words, .def = "off",
+		 .help = "which clients may use /metadata, the metadata server of Mooncake's "
+			 "transfer engine; owners of its engines are probed then"),
 	CLI_INT(struct server_settings, threads, "threads", .def = "auto", .min = 1, .max = 64,
 		.words = auto_words,
 		.help = "number of event loops; auto is one less than the number of cores, at "

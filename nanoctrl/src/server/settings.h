@@ -9,6 +9,7 @@
 
 #define SERVER_PORT 3000 /* the default of server.port */
 
+/* Whom routes of other projects' clients are served to. */
 enum compat_service { COMPAT_OFF, COMPAT_LOOPBACK, COMPAT_OPEN };
 
 struct server_settings {
@@ -19,6 +20,7 @@ struct server_settings {
 	const char *const *names; /* beside its addresses and localhost */
 	size_t n_names;
 	int compat;
+	int mooncake;
 	int64_t threads; /* below 1: one per core but one, at least 1 and at most 4 */
 	int64_t busy_poll_ns;
 	int64_t max_connections;

@@ -42,7 +42,7 @@ union store_answer {
 	store_revision_fn *revision;
 	store_wanted_fn *wanted;
 	store_scopes_fn *scopes;
-	void (*compat)(void); /* of a call of compat/, which knows its type */
+	void (*other)(void); /* of a call of another folder, which knows its type */
 };
 
 struct store_call {

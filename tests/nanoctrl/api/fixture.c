@@ -73,7 +73,8 @@ static void start_server(struct api_fixture *f, const struct setup *setup)
 	config.port = 0;
 	config.n_loops = 2;
 	config.routes = f->routes;
-	config.n_routes = routes_fill(f->routes, true);
+	config.n_routes = routes_fill(f->routes, &(struct server_settings){ .compat = COMPAT_OPEN },
+				      &config.n_local);
 	config.tick_ms = setup->tick_ms;
 	config.stream_queue = setup->stream_queue;
 	config.stall_ms = 60000;
