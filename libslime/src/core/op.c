@@ -14,7 +14,7 @@
 /* Callbacks that run in one pass, and about the bytes that they move if each submits again what
  * ended. */
 #define CALLBACKS_PER_PASS 64
-#define BYTES_PER_PASS	   (UINT64_C(16) << 20)
+#define BYTES_PER_PASS	   (UINT64_C(256) << 10)
 /* What they count as, in passes that only look at memory. */
 #define PASSES_PER_CALLBACK 8
 #define BYTES_OF_ONE_PASS   (UINT64_C(16) << 10)

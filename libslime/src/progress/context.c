@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "src/progress/context.h"
 #include "src/progress/manual.h"
+#include "src/progress/progress_token.h"
 #include "src/transport/auth.h"
 #include <slime/version.h>
 
@@ -186,6 +187,11 @@ static void kick(void *arg)
 	sl_progress_kick(arg);
 }
 
+static bool in_pass(void *arg)
+{
+	return sl_in_pass == arg;
+}
+
 static void nudge(void *arg)
 {
 	sl_progress_nudge(arg);
@@ -226,6 +232,7 @@ static int init_fields(struct slime_context *ctx)
 		.expect = expect,
 		.kick = kick,
 		.nudge = nudge,
+		.in_pass = in_pass,
 		.tidy = tidy,
 		.vain_calls = &ctx->progress.vain_calls,
 		.slow_poll = &ctx->progress.slow_poll,

@@ -340,6 +340,9 @@ struct sl_transport_env {
 	 * for it at once: the context's thread is not woken from WATCH to compete with the owner.
 	 * */
 	void (*nudge)(void *arg);
+	/* Whether this thread makes a pass: it is in a callback or an inline handler, and the rest
+	 * of the pass waits for it. */
+	bool (*in_pass)(void *arg);
 	/* abandon() may succeed now where it failed before. This takes as long as unmapping
 	 * memory: call it on a thread of the transport's own, with no lock held, and call kick()
 	 * after it. */

@@ -81,8 +81,8 @@ static void count_it(void *arg, struct slime_op *op)
 static void deliver__of_many_or_of_large_ones_leaves_some_for_the_next_pass(void **state)
 {
 	static struct slime_op ops[100];
-	const uint64_t sizes[] = { 0, UINT64_C(1) << 20, UINT64_C(1) << 40 };
-	const unsigned most[] = { 64, 16, 1 };
+	const uint64_t sizes[] = { 0, UINT64_C(1) << 16, UINT64_C(1) << 40 };
+	const unsigned most[] = { 64, 4, 1 };
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {

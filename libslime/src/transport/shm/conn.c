@@ -115,11 +115,9 @@ unsigned shm_conn_progress(struct shm_conn *c)
 
 	if (atomic_load_explicit(&c->state, memory_order_relaxed) == SHM_CONN_READY) {
 		n += shm_ring_take(c);
-		if (atomic_load_explicit(&c->n_works, memory_order_acquire))
-			n += shm_work_progress(c);
 		if (!sl_list_empty(&c->leaving))
 			n += shm_map_progress(c);
-		if (!n && !sl_list_empty(&c->cold))
+		if (!n && !shm_work_any(c) && !sl_list_empty(&c->cold))
 			n += shm_map_warm(c);
 	}
 	if (atomic_load_explicit(&c->end_wanted, memory_order_acquire)) {

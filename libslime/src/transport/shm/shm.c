@@ -18,6 +18,8 @@
  * passes, and at once when it was rung for. */
 #define PASSES_UNTIL_IDLE 1024
 #define IDLE_PER_PASS	  2
+/* Bytes that a pass copies for all links, where several ops wait. A message waits for so many. */
+#define COPIED_PER_PASS (UINT64_C(512) << 10)
 
 /* The abstract name: other network namespaces cannot see it, and nothing is left behind. */
 static int listen_on(const char *name)
@@ -138,9 +140,40 @@ static void move(struct shm_conn *c, struct sl_list *to)
 	c->quiet_passes = 0;
 }
 
+/* The link that waits longest has its turn. */
+static unsigned copy_turn(struct shm_transport *t, uint64_t *budget)
+{
+	struct sl_list *e;
+
+	sl_list_for_each (e, &t->awake) {
+		struct shm_conn *c = conn_of(e);
+		unsigned n = shm_work_any(c) ? shm_work_turn(c, budget) : 0;
+
+		if (n) {
+			move(c, &t->awake);
+			return n;
+		}
+	}
+	return 0;
+}
+
+/* A pass's portion. Messages of all links are polled before the next. */
+static unsigned copy_portion(struct shm_transport *t)
+{
+	uint64_t budget = COPIED_PER_PASS;
+	unsigned n = 0, turn;
+
+	do {
+		turn = copy_turn(t, &budget);
+		n += turn;
+	} while (turn && budget);
+	return n;
+}
+
 static unsigned poll_awake(struct shm_transport *t)
 {
 	struct sl_list *e, *tmp;
+	bool works = false;
 	unsigned n = 0;
 
 	sl_list_for_each_safe (e, tmp, &t->awake) {
@@ -148,12 +181,13 @@ static unsigned poll_awake(struct shm_transport *t)
 
 		if (!shm_conn_is_quiet(c)) {
 			c->quiet_passes = 0;
+			works |= shm_work_any(c);
 			n += shm_conn_progress(c);
 		} else if (++c->quiet_passes >= PASSES_UNTIL_IDLE) {
 			move(c, &t->idle);
 		}
 	}
-	return n;
+	return works ? n + copy_portion(t) : n;
 }
 
 /* The first at most max of them, which go to the end of the list. */

@@ -168,6 +168,7 @@ struct shm_conn {
 	pthread_mutex_t lock; /* of works, maps' creation, and the wish to end */
 	struct sl_list works; /* ops that are not done with */
 	_Atomic uint32_t n_works;
+	uint32_t n_fences; /* works that wait for those before them */
 	_Atomic bool end_wanted;
 	int end_cause;
 	char end_why[96];
@@ -242,7 +243,14 @@ int shm_handshake_packet(struct shm_conn *c, struct shm_packet *p);
 
 /* work.c */
 int shm_work_submit(struct sl_conn *conn, struct slime_op *op);
-unsigned shm_work_progress(struct shm_conn *c); /* [token] */
+static inline bool shm_work_any(const struct shm_conn *c)
+{
+	return atomic_load_explicit(&c->n_works, memory_order_acquire);
+}
+
+/* The first that can go on has a turn: how many ended or went on. *budget shrinks by the bytes,
+ * down to 0. [token] */
+unsigned shm_work_turn(struct shm_conn *c, uint64_t *budget);
 void shm_work_flush(struct shm_conn *c,
 		    int status); /* finish all; no submit copies, and no post rings. [token] */
 

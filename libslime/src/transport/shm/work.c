@@ -4,11 +4,13 @@
 #include "src/core/copy.h"
 #include "src/transport/shm/shm.h"
 
-/* Copied in one pass, so that messages of others get their turn. */
-#define BYTES_PER_PASS (1U << 20)
-/* For how many others it counts: after four of them the poller is looked at, as after 64 short
- * ones. Until then a peer's goodbye is not heard, which may have given up the memory we write. */
-#define PASSES_OF_ONE 16
+/* Copied for one work before the others of its link have their turn. */
+#define TURN_BYTES (UINT64_C(128) << 10)
+/* The same of a work that is alone on its link. */
+#define ALONE_BYTES (UINT64_C(1) << 20)
+/* What counts as another pass: the poller is looked at after 4 MiB, as after 64 passes. Until then
+ * a peer's goodbye is not heard, which may have given up the memory we write. */
+#define BYTES_OF_ONE_PASS (UINT64_C(64) << 10)
 /* What the kernel maps around a page that is read for the first time. */
 #define FETCHED_AROUND 65536
 
@@ -86,9 +88,9 @@ static bool is_confirmed(const struct shm_conn *c)
 	return !atomic_load_explicit(&c->other->ended, memory_order_relaxed);
 }
 
-/* One after the other, at most budget bytes: 0 all done, -EAGAIN more to do, -EINPROGRESS a mapping
- * is on its way, or the end of the connection. */
-static int copy_some(struct shm_conn *c, struct sl_work *w, uint64_t budget)
+/* One after the other, at most *budget bytes, which shrinks by as much: 0 all done, -EAGAIN more to
+ * do, -EINPROGRESS a mapping is on its way, or the end of the connection. */
+static int copy_some(struct shm_conn *c, struct sl_work *w, uint64_t *budget)
 {
 	const struct slime_xfer *x;
 	int ret = 0;
@@ -96,12 +98,12 @@ static int copy_some(struct shm_conn *c, struct sl_work *w, uint64_t budget)
 	while (!ret && (x = sl_work_at(w))) {
 		struct shm_map *m;
 
-		if (!budget)
+		if (!*budget)
 			return -EAGAIN;
 		ret = shm_map_get(c, x->remote, &m);
 		if (ret)
 			return ret;
-		ret = m->foreign ? shm_foreign_copy(c, m, w, &budget) : copy_mapped(m, w, &budget);
+		ret = m->foreign ? shm_foreign_copy(c, m, w, budget) : copy_mapped(m, w, budget);
 		shm_map_put(c, m);
 	}
 	if (!ret && w->kind == SLIME_KIND_READ && !is_confirmed(c))
@@ -120,6 +122,11 @@ static void announce(struct shm_conn *c, const struct sl_work *w)
 
 /* ---- ops that are not done with their submit ---- */
 
+static bool is_fence(const struct slime_op *op)
+{
+	return op->work.flags & SLIME_FENCE;
+}
+
 static void park(struct shm_conn *c, struct slime_op *op)
 {
 	const struct sl_transport_env *env = c->t->base.env;
@@ -128,6 +135,7 @@ static void park(struct shm_conn *c, struct slime_op *op)
 	pthread_mutex_lock(&c->lock);
 	sl_list_append(&c->works, &op->link);
 	atomic_fetch_add(&c->n_works, 1);
+	c->n_fences += is_fence(op);
 	pthread_mutex_unlock(&c->lock);
 	/* The op may be gone by now. */
 	if (waited_for)
@@ -139,18 +147,29 @@ static void park(struct shm_conn *c, struct slime_op *op)
 /* Whether it must wait for what was submitted before it. */
 static bool is_fenced(struct shm_conn *c, const struct slime_op *op)
 {
-	return op->work.flags & SLIME_FENCE && atomic_load(&c->n_works);
+	return is_fence(op) && atomic_load(&c->n_works);
 }
 
-/* Copy at most budget bytes: whether the op is done with. */
-static bool run(struct shm_conn *c, struct slime_op *op, uint64_t budget, int *ret)
+/* What a submit may copy itself. A long op of a callback has its turns with the others: as long as
+ * the callback copies, the rest of the pass waits. */
+static uint64_t share_of_submit(const struct sl_transport_env *env, const struct slime_op *op)
 {
-	*ret = copy_some(c, &op->work, budget);
-	if (*ret == -EAGAIN || *ret == -EINPROGRESS)
+	if (op->work.total > TURN_BYTES && env->in_pass(env->arg))
+		return 0;
+	return env->attr->shm_copy_in_submit;
+}
+
+/* Copy a part of the op: whether it is done with. */
+static bool run(struct shm_conn *c, struct slime_op *op)
+{
+	uint64_t budget = share_of_submit(c->t->base.env, op);
+	int ret = copy_some(c, &op->work, &budget);
+
+	if (ret == -EAGAIN || ret == -EINPROGRESS)
 		return false;
-	if (!*ret)
+	if (!ret)
 		announce(c, &op->work);
-	sl_op_finish(op, *ret, op->work.total);
+	sl_op_finish(op, ret, op->work.total);
 	return true;
 }
 
@@ -166,7 +185,7 @@ int shm_work_submit(struct sl_conn *conn, struct slime_op *op)
 		goto leave;
 	}
 	ret = 0;
-	if (is_fenced(c, op) || !run(c, op, c->t->base.env->attr->shm_copy_in_submit, &(int){ 0 }))
+	if (is_fenced(c, op) || !run(c, op))
 		park(c, op);
 leave:
 	atomic_fetch_sub(&c->n_busy, 1);
@@ -184,6 +203,18 @@ static void unpark(struct shm_conn *c, struct slime_op *op)
 	pthread_mutex_lock(&c->lock);
 	sl_list_remove(&op->link);
 	atomic_fetch_sub(&c->n_works, 1);
+	c->n_fences -= is_fence(op);
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* It had its turn: those behind it have theirs, unless one of them waits for it. */
+static void let_others(struct shm_conn *c, struct slime_op *op)
+{
+	pthread_mutex_lock(&c->lock);
+	if (!c->n_fences) {
+		sl_list_remove(&op->link);
+		sl_list_append(&c->works, &op->link);
+	}
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -197,24 +228,26 @@ static struct slime_op *next_of(struct shm_conn *c, struct slime_op *op)
 	return e == &c->works ? NULL : op_of(e);
 }
 
-unsigned shm_work_progress(struct shm_conn *c)
+unsigned shm_work_turn(struct shm_conn *c, uint64_t *budget)
 {
 	struct slime_op *op = next_of(c, NULL);
+	const uint64_t turn = atomic_load(&c->n_works) > 1 ? TURN_BYTES : ALONE_BYTES;
+	uint64_t left = turn, copied;
 	bool first = true;
 	unsigned n = 0;
 
-	/* The first that can go on gets the pass; those that wait for a mapping, or the end, let
-	 * others by, a fenced one does not. */
+	/* Those that wait for a mapping, or the end, let others by, a fenced one does not. */
 	while (op) {
 		struct slime_op *next = next_of(c, op);
 		int ret;
 
-		if (op->work.flags & SLIME_FENCE && !first)
+		if (is_fence(op) && !first)
 			break;
-		ret = copy_some(c, &op->work, BYTES_PER_PASS);
+		ret = copy_some(c, &op->work, &left);
 		if (ret == -EAGAIN) {
-			*c->t->base.env->passes += PASSES_OF_ONE;
-			return n + 1;
+			let_others(c, op);
+			n++;
+			break;
 		}
 		if (ret != -EINPROGRESS) {
 			/* What is fenced behind it goes ahead once it is out of the list. */
@@ -228,6 +261,9 @@ unsigned shm_work_progress(struct shm_conn *c)
 		}
 		op = next;
 	}
+	copied = turn - left;
+	*c->t->base.env->passes += (uint32_t)(copied / BYTES_OF_ONE_PASS);
+	*budget -= copied < *budget ? copied : *budget;
 	return n;
 }
 
