@@ -202,29 +202,29 @@ static uint64_t memory_of_owner(const struct page_settings *p)
 static int start_owner(struct judge *j, struct child *out)
 {
 	const struct settings *s = j->c->settings;
-	char *argv[64] = { (char[]){ "/proc/self/exe" }, (char[]){ "page" }, (char[]){ "serve" } };
-	struct child_attr how = { .argv = argv, .err = 2 };
+	const char *argv[64] = { "/proc/self/exe", "page", "serve" };
+	struct child_attr how = { .argv = (char *const *)(uintptr_t)argv, .err = 2 };
 	char size[64], memory[64];
 	int n = 3;
 	int ret;
 
 	snprintf(size, sizeof(size), "%" PRIu64, s->page.page_size);
 	snprintf(memory, sizeof(memory), "%" PRIu64, memory_of_owner(&s->page));
-	argv[n++] = (char[]){ "--page-size" };
+	argv[n++] = "--page-size";
 	argv[n++] = size;
-	argv[n++] = (char[]){ "--memory" };
+	argv[n++] = "--memory";
 	argv[n++] = memory;
-	argv[n++] = (char[]){ "--tenant" };
-	argv[n++] = (char *)(uintptr_t)s->page.tenant;
-	argv[n++] = (char[]){ "--scope" };
-	argv[n++] = (char *)(uintptr_t)s->between.scope;
+	argv[n++] = "--tenant";
+	argv[n++] = s->page.tenant;
+	argv[n++] = "--scope";
+	argv[n++] = s->between.scope;
 	for (size_t i = 0; i < s->control.n_urls && n < 60; i++) {
-		argv[n++] = (char[]){ "--ctrl" };
-		argv[n++] = (char *)(uintptr_t)s->control.urls[i];
+		argv[n++] = "--ctrl";
+		argv[n++] = s->control.urls[i];
 	}
 	if (s->control.token_file) {
-		argv[n++] = (char[]){ "--token-file" };
-		argv[n++] = (char *)(uintptr_t)s->control.token_file;
+		argv[n++] = "--token-file";
+		argv[n++] = s->control.token_file;
 	}
 	how.in = how.out = open("/dev/null", O_RDWR | O_CLOEXEC);
 	if (how.in < 0)
