@@ -11,6 +11,7 @@
 #include "bench/routes/routes.h"
 #include "bench/service/job.h"
 #include "bench/rpc/sweep.h"
+#include "bench/transfer/transfer.h"
 #include "peeragent/lib/control/ctrl.h"
 #include "peeragent/lib/plan/topology.h"
 
@@ -61,6 +62,11 @@ static const struct cli_setting control_table[] = {
 		    .check = check_url, .help = "URLs of nanoctrl's replicas, tried in turn"),
 	CLI_STRING(struct control_settings, token_file, "token_file",
 		   .help = "file with the bearer token for nanoctrl, readable by its owner only"),
+	CLI_STRING(
+		struct control_settings, discovery_addr, "discovery_addr", .check = discovery_check,
+		.help = "page and transfer: find each other at this ADDRESS:PORT, without a control "
+			"plane: the first page serve or transfer target runs one there, which ends with "
+			"it and serves every client that reaches it"),
 	CLI_END,
 };
 
@@ -70,8 +76,10 @@ static const struct cli_setting between_table[] = {
 	CLI_STRING(struct between_settings, from, "from", .check = check_name,
 		   .help = "agent that initiates, with its bench service; absent: an agent in this "
 			   "process for the time of the measurement"),
-	CLI_STRING(struct between_settings, peer, "peer", .check = check_name,
-		   .help = "agent at the other end"),
+	CLI_STRINGS(
+		struct between_settings, peers, n_peers, "peers", .def = "", .check = check_name,
+		.help = "agent at the other end; of transfer also several, measured at once, each "
+			"from a process of its own"),
 	CLI_ENUM(struct between_settings, transport, "transport", transports, .def = "any",
 		 .help = "transport of the link between the two"),
 	CLI_ENUM(struct between_settings, polling, "polling", pollings, .def = "adaptive",
@@ -126,8 +134,9 @@ static const struct cli_setting transfer_table[] = {
 			   "this"),
 	CLI_FLAG(struct transfer_settings, overwrite, "overwrite", .def = "false",
 		 .help = "allow writing to a region that is not for measurements"),
-	CLI_SIZE(struct transfer_settings, block_size, "block_size", .def = "128KiB", .min = 8,
-		 .max = INT64_C(1) << 34, .help = "bytes of a block, a multiple of 8"),
+	CLI_SIZES(struct transfer_settings, block_sizes, n_block_sizes, "block_sizes",
+		  .def = "128KiB", .min = 8, .max = INT64_C(1) << 34,
+		  .help = "bytes of a block, multiples of 8; one row each"),
 	CLI_INT(struct transfer_settings, batch_size, "batch_size", .def = "32", .min = 1,
 		.max = LOAD_BATCH_MAX, .help = "blocks of a trip"),
 	CLI_DURATION_MS(struct transfer_settings, duration_ms, "duration", .def = "3s", .min = 1,
@@ -135,6 +144,15 @@ static const struct cli_setting transfer_table[] = {
 	CLI_INT(struct transfer_settings, qps, "qps", .def = "0", .min = 0, .max = 100000000,
 		.help = "trips per second (open loop: latency counts from the planned start); 0: "
 			"without a pause"),
+	CLI_INT(struct transfer_settings, processes, "processes", .def = "1", .min = 1, .max = 64,
+		.help = "processes for each peer that measure at the same time, each with these "
+			"threads; their figures are summed"),
+	CLI_INT(struct transfer_settings, targets, "targets", .def = "1", .min = 1,
+		.max = TRANSFER_PEERS_MAX,
+		.help = "with a discovery address and no peers: targets to wait for, and to use"),
+	CLI_SIZE(struct transfer_settings, size, "size", .def = "64MiB", .min = 4096,
+		 .max = INT64_C(1) << 40,
+		 .help = "target: bytes of each of its two regions, a multiple of 4KiB"),
 	CLI_END,
 };
 
@@ -208,10 +226,6 @@ static const struct cli_setting page_table[] = {
 		struct page_settings, machine, "machine", .def = "false",
 		.help = "drive: so many processes for each RDMA device of the host, or of devices, on the "
 			"CPUs of its NUMA node; a row for each, and one for all"),
-	CLI_STRING(
-		struct page_settings, discovery_addr, "discovery_addr", .check = discovery_check,
-		.help = "find each other at this ADDRESS:PORT, without a control plane: the first "
-			"serve runs one there, which ends with it and serves every client that reaches it"),
 	CLI_STRING(struct page_settings, tenant, "tenant", .def = "default", .check = check_name,
 		   .help = "tenant of the pages"),
 	CLI_FLAG(struct page_settings, gpu, "gpu", .def = "false",
@@ -251,7 +265,7 @@ static const struct cli_setting control_options[] = {
 };
 
 static const struct cli_setting between_options[] = {
-	CLI_KEY("peer", "between.peer", .value = "AGENT"),
+	CLI_KEY("peer", "between.peers", .value = "AGENT"),
 	CLI_KEY("from", "between.from", .value = "AGENT"),
 	CLI_KEY("transport", "between.transport"),
 	CLI_KEY("polling", "between.polling"),
@@ -276,10 +290,14 @@ static const struct cli_setting transfer_options[] = {
 	CLI_KEY("op", "transfer.op"),
 	CLI_KEY("region", "transfer.region", .value = "NAME"),
 	CLI_KEY("overwrite", "transfer.overwrite"),
-	CLI_KEY("block-size", "transfer.block_size"),
+	CLI_KEY("block-size", "transfer.block_sizes"),
 	CLI_KEY("batch-size", "transfer.batch_size"),
 	CLI_KEY("duration", "transfer.duration"),
 	CLI_KEY("qps", "transfer.qps"),
+	CLI_KEY("processes", "transfer.processes"),
+	CLI_KEY("discovery-addr", "control.discovery_addr", .value = "ADDRESS:PORT"),
+	CLI_KEY("targets", "transfer.targets"),
+	CLI_KEY("size", "transfer.size"),
 	CLI_END,
 };
 
@@ -304,7 +322,7 @@ static const struct cli_setting page_options[] = {
 	CLI_KEY("max-channels", "between.max_channels"),
 	CLI_KEY("processes", "page.processes"),
 	CLI_KEY("machine", "page.machine"),
-	CLI_KEY("discovery-addr", "page.discovery_addr", .value = "ADDRESS:PORT"),
+	CLI_KEY("discovery-addr", "control.discovery_addr", .value = "ADDRESS:PORT"),
 	CLI_KEY("op", "page.op"),
 	CLI_KEY("layout", "page.layout"),
 	CLI_KEY("page-size", "page.page_size"),
@@ -354,7 +372,11 @@ static const struct cli_command commands[] = {
 		.name = "transfer",
 		.summary = "one-sided reads or writes",
 		.text = "Trips walk over the whole region, so its bytes come from memory when it is larger than the "
-			"caches. The bytes of the first places are checked after the measurement.",
+			"caches. The bytes of the first places are checked after the measurement. With several "
+			"--peer there is a row for each, and one for all. transfer target is an agent to "
+			"measure with: with --discovery-addr it takes no control plane.",
+		.operands = "[target]",
+		.max_operands = 1,
 		.tables = { control_options, between_options, transfer_options },
 	},
 	{
@@ -425,8 +447,15 @@ const struct cli_program bench_program = {
 
 static void check_between(struct cli_config *config, const struct between_settings *b)
 {
-	if (b->from && !strcmp(b->from, b->peer))
-		cli_config_refuse(config, "between.from", "expected another agent than the peer");
+	for (size_t i = 0; i < b->n_peers; i++) {
+		if (b->from && !strcmp(b->from, b->peers[i]))
+			cli_config_refuse(config, "between.from",
+					  "expected another agent than the peer");
+		for (size_t k = 0; k < i; k++)
+			if (!strcmp(b->peers[i], b->peers[k]))
+				cli_config_refuse(config, "between.peers",
+						  "expected each agent once");
+	}
 }
 
 /* What is compared is one call at a time, so many of them. */
@@ -462,15 +491,37 @@ static void check_rpc(struct cli_config *config, const struct settings *s)
 				  "expected 1: baselines have one call in flight");
 }
 
-static void check_transfer(struct cli_config *config, const struct transfer_settings *t)
+static void check_transfer(struct cli_config *config, const struct settings *s)
 {
-	if (t->block_size % 8)
-		cli_config_refuse(config, "transfer.block_size", "expected a multiple of 8");
+	const struct transfer_settings *t = &s->transfer;
+
+	if (!t->n_block_sizes || t->n_block_sizes > TRANSFER_SIZES_MAX)
+		cli_config_refuse(config, "transfer.block_sizes", "expected 1 to %d sizes",
+				  TRANSFER_SIZES_MAX);
+	for (size_t i = 0; i < t->n_block_sizes; i++) {
+		if (t->block_sizes[i] % 8) {
+			cli_config_refuse(config, "transfer.block_sizes",
+					  "expected multiples of 8");
+			break;
+		}
+	}
+	if (t->size % 4096)
+		cli_config_refuse(config, "transfer.size", "expected a multiple of 4KiB");
+	if (s->between.n_peers > TRANSFER_PEERS_MAX)
+		cli_config_refuse(config, "between.peers", "expected at most %d agents",
+				  TRANSFER_PEERS_MAX);
+	if (s->between.from && (s->between.n_peers > 1 || t->processes > 1))
+		cli_config_refuse(config, "between.from",
+				  "expected none with several peers or processes: they initiate");
 	if (t->op != LOAD_READ && t->region && !t->overwrite)
 		cli_config_refuse(
 			config, "transfer.region",
 			"writing to region %s destroys what it holds: say --overwrite to allow it",
 			t->region);
+	if (t->op != LOAD_READ && !t->region && t->processes > 1)
+		cli_config_refuse(config, "transfer.processes",
+				  "expected 1 to write: one agent at a time writes to the bench "
+				  "region of a peer");
 }
 
 static void check_ctrl(struct cli_config *config, const struct ctrl_settings *c)
@@ -524,9 +575,27 @@ static void check_for(struct cli_config *config, const char *command, const stru
 	}
 	check_between(config, &s->between);
 	if (!strcmp(command, "transfer"))
-		check_transfer(config, &s->transfer);
+		check_transfer(config, s);
 	else
 		check_rpc(config, s);
+}
+
+/* Whether it is said with whom the command measures. */
+static bool check_peers(const struct cli_args *args, const struct settings *s)
+{
+	bool calls = !strcmp(args->command->name, "rpc");
+	bool finds = !strcmp(args->command->name, "transfer") &&
+		     (args->n_operands || s->control.discovery_addr);
+
+	if (calls && s->between.n_peers > 1)
+		cli_usage_error(&bench_program, "rpc: expected one --peer");
+	else if ((calls || !strcmp(args->command->name, "transfer")) && !s->between.n_peers &&
+		 !finds)
+		cli_usage_error(&bench_program,
+				"expected the agent at the other end: --peer, or between.peers");
+	else
+		return true;
+	return false;
 }
 
 int settings_read(struct cli_config *config, const struct options *options,
@@ -540,12 +609,8 @@ int settings_read(struct cli_config *config, const struct options *options,
 		ret = cli_config_read(config, settings_table, out);
 	if (ret == -ENOMEM)
 		return ret;
-	if (!cli_config_n_errors(config) && !out->between.peer &&
-	    strcmp(args->command->name, "ctrl") && strcmp(args->command->name, "page")) {
-		cli_usage_error(&bench_program,
-				"expected the agent at the other end: --peer, or between.peer");
+	if (!cli_config_n_errors(config) && !check_peers(args, out))
 		return -EINVAL;
-	}
 	if (!cli_config_n_errors(config))
 		check_for(config, args->command->name, out);
 	if (!cli_config_n_errors(config))

@@ -13,12 +13,14 @@ struct control_settings {
 	const char *const *urls;
 	size_t n_urls;
 	const char *token_file;
+	const char *discovery_addr; /* in place of the URLs; NULL: none */
 };
 
 struct between_settings {
 	const char *scope;
 	const char *from; /* NULL: this process */
-	const char *peer;
+	const char *const *peers;
+	size_t n_peers;
 	int transport;	      /* enum slime_transport */
 	int polling;	      /* enum slime_polling */
 	const char *tcp_bind; /* of the ephemeral agent */
@@ -43,10 +45,14 @@ struct transfer_settings {
 	int op; /* enum load_op */
 	const char *region;
 	bool overwrite;
-	uint64_t block_size;
+	const uint64_t *block_sizes;
+	size_t n_block_sizes;
 	int64_t batch_size;
 	int64_t duration_ms;
 	int64_t qps;
+	int64_t processes; /* for each peer */
+	int64_t targets;   /* without peers by name: how many to wait for */
+	uint64_t size;	   /* of a target's regions */
 };
 
 struct ctrl_settings {
@@ -77,7 +83,6 @@ struct page_settings {
 	int64_t replicas;
 	int64_t processes;
 	bool machine;
-	const char *discovery_addr; /* NULL: the control plane */
 	const char *tenant;
 	bool check_all;
 	bool gpu;

@@ -63,7 +63,17 @@ cache          pages/cache/                                      nc-daemon nc-ab
 python         python/                                          pages-api
 tool-devices   tool/devices                                      api cli
 tool           tool/                                             agent tool-devices
-bench          bench/                                            agent pages-api tool-devices
+bench-load     bench/load/                                       api base
+bench-service  bench/service/                                    agent-api bench-load cli
+bench-rounds   bench/rounds/                                     base cli
+bench-routes   bench/routes/                                     client
+bench-sides    bench/reference/,bench/measure/,bench/baselines/  agent-api bench-rounds bench-routes bench-load
+bench-process  bench/process/                                    base cli
+bench-host     bench/host/                                       api bench-process
+bench-output   bench/output/                                     tool-devices
+bench-results  bench/rpc/results,sweep,comparison                cli
+bench-plot     bench/plot/                                       bench-results bench-process
+bench          bench/                                            agent pages-api bench-service bench-routes bench-host bench-output bench-plot
 conformance    tests/conformance/                                api support
 support        tests/support/,tests/fakes/                       everything
 tests          tests/                                            everything
@@ -75,7 +85,7 @@ foreign() {
 	cat <<'END'
 # header       who
 yaml.h         cli tests
-jansson.h      nc-model nc-mooncake nc-compat nanoctrl/client/json_document.h nanoctrl/client/json_load.h nanoctrl/client/json_member.h bench/output/document.h bench/agents/report.c bench/ctrl/report.c tool/devices_json.c bench/rnr/rnr_json.c bench/page/plot.c bench/page/report.c pages/cache/order.c tests
+jansson.h      nc-model nc-mooncake nc-compat nanoctrl/client/json_document.h nanoctrl/client/json_load.h nanoctrl/client/json_member.h bench/output/document.h bench/rpc/report.c bench/transfer/report.c bench/ctrl/report.c tool/devices_json.c bench/rnr/rnr_json.c bench-plot bench/page/report.c pages/cache/order.c tests
 hiredis/       nc-redis nc-redis-store nc-mooncake nc-compat nanoctrl/src/commands/obs_redis.c tests support
 event2/        net client nc-cluster nc-http nc-redis nc-redis-store nc-model nc-api nc-mooncake nc-compat nc-about nc-daemon nc-server nc-commands nc-main agent agent-control agent-loop agent-links agent-regions peeragent bench cache cli tests support
 openssl/       libslime/src/transport/auth.c net nc-http nc-redis nc-api nc-server client agent peeragent cli tests support

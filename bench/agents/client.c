@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench/agents/client.h"
 #include "bench/agents/agent_name.h"
-#include "bench/page/page.h"
+#include "bench/agents/discovery.h"
 #include "cli/options/secret.h"
 
 #define READY_TIMEOUT_MS 10000
@@ -106,15 +108,8 @@ static int create_agent(struct client *c, const char *token)
 	attr.arg = c;
 	if (c->settings->between.transport)
 		attr.transports[0] = (enum slime_transport)c->settings->between.transport;
-	attr.data.rpc_workers = c->owns_pages ? 2 : 0;
+	attr.data.rpc_workers = c->role ? c->role->workers : 0;
 	return slime_agent_create(&attr, &c->agent);
-}
-
-static int make_owner(struct client *c)
-{
-	int ret = c->owns_pages ? page_prepare_owner(c->agent, c->settings, &c->owner) : 0;
-
-	return ret ? complain(c, "memory for pages", strerror(-ret)) : 0;
 }
 
 static int start_agent(struct client *c, const char *token)
@@ -123,8 +118,9 @@ static int start_agent(struct client *c, const char *token)
 
 	if (ret)
 		return complain(c, "no agent of its own", strerror(-ret));
-	if (make_owner(c))
-		return -1;
+	ret = c->role ? c->role->prepare(c) : 0;
+	if (ret)
+		return complain(c, "memory to offer", strerror(-ret));
 	ret = interrupt_watch(&c->interrupt, c->agent);
 	if (!ret)
 		ret = slime_agent_start(c->agent);
@@ -179,7 +175,8 @@ static int64_t duration_of(const struct bench_job *job)
 	return ms ? ms : LOAD_DURATION_MAX_MS;
 }
 
-int client_run(struct client *c, const struct bench_job *job, struct bench_result *out)
+int client_run(struct client *c, const struct bench_job *job, const struct load_control *control,
+	       struct bench_result *out, struct load_histogram *latency)
 {
 	const char *from = c->settings->between.from;
 	char message[BENCH_MESSAGE_MAX];
@@ -195,11 +192,11 @@ int client_run(struct client *c, const struct bench_job *job, struct bench_resul
 		ret = bench_job_run_at(c->agent, c->from, job, REMOTE_EXTRA_MS + duration_of(job),
 				       out, message);
 	else
-		ret = bench_job_run(c->agent, job, NULL, out, message);
+		ret = bench_job_run(c->agent, job, control, out, latency, message);
 	cli_progress_clear(&c->progress);
 	if (!ret)
 		return 0;
-	if (!atomic_load(&c->interrupt.caught))
+	if (!atomic_load(&c->interrupt.caught) && !(control && ret == -EPIPE))
 		fprintf(stderr, "slime-bench: %s%s%s\n", from ? from : "", from ? ": " : "",
 			message);
 	return -1;
@@ -209,14 +206,57 @@ int client_fini(struct client *c)
 {
 	int sig = interrupt_fini(&c->interrupt);
 
-	if (c->owner) {
-		slime_pages_owner_stop(c->owner);
+	if (c->state) {
+		c->role->withdraw(c);
 		(void)slime_agent_stop(c->agent, STOP_TIMEOUT_MS);
-		if (slime_pages_owner_destroy(c->owner))
-			fprintf(stderr, "slime-bench: a peer that stands still keeps the pages\n");
+		if (c->role->fini(c))
+			fprintf(stderr, "slime-bench: a peer that stands still keeps the memory\n");
 	}
 	if (c->from)
 		slime_agent_endpoint_put(c->agent, c->from);
 	slime_agent_destroy(c->agent);
 	return sig;
+}
+
+/* ---- serving ---- */
+
+static int serve(struct client *c, const char *what)
+{
+	int ret = c->role->offer(c);
+
+	if (ret) {
+		complain(c, "cannot offer its memory", strerror(-ret));
+		return EXIT_FAILURE;
+	}
+	printf("%s %s until it is interrupted\n", slime_agent_name(c->agent), what);
+	fflush(stdout);
+	while (!atomic_load(&c->interrupt.caught))
+		poll(NULL, 0, 50);
+	return EXIT_SUCCESS;
+}
+
+int client_interrupted(int sig)
+{
+	fprintf(stderr, "slime-bench: interrupted\n");
+	return 128 + sig;
+}
+
+int client_serve(const struct settings *settings, const struct client_role *role, const char *what)
+{
+	const char *addr = settings->control.discovery_addr;
+	struct discovery d = { .dir = "" };
+	struct client client;
+	int status = EXIT_FAILURE, sig, ret;
+
+	if (client_init(&client, settings))
+		return EXIT_FAILURE;
+	client.role = role;
+	ret = addr ? discovery_start(&d, addr) : 0;
+	if (ret)
+		complain(&client, "nanoctrl for the discovery address", strerror(-ret));
+	if (!ret && !client_open(&client))
+		status = serve(&client, what);
+	sig = client_fini(&client);
+	discovery_stop(&d);
+	return sig && status ? client_interrupted(sig) : status;
 }

@@ -8,10 +8,21 @@
 #include "bench/agents/interrupt.h"
 #include "bench/service/job.h"
 #include "bench/settings.h"
-#include <slime/pages.h>
 #include "cli/output/progress.h"
 
 #define CLIENT_TROUBLE_MAX 320
+
+struct client;
+
+/* What the agent offers to others. */
+struct client_role {
+	uint32_t workers;		    /* threads for handlers */
+	int (*prepare)(struct client *c);   /* before the agent starts: 0, a negative errno */
+	int (*offer)(struct client *c);	    /* when it is ready: the same */
+	void (*withdraw)(struct client *c); /* before the agent leaves; only after prepare */
+	int (*fini)(struct client *c); /* when its links are closed: -EBUSY when a peer that stands
+					  still keeps the memory */
+};
 
 struct client {
 	const struct settings *settings;
@@ -19,8 +30,8 @@ struct client {
 	pthread_mutex_t lock;		  /* trouble is written by the agent's loop */
 	char trouble[CLIENT_TROUBLE_MAX]; /* why we are not registered, "" when nobody knows */
 	struct slime_endpoint *from;	  /* NULL: this process initiates */
-	struct slime_pages_owner *owner;  /* of `page serve`; NULL: this agent has no pages */
-	bool owns_pages;		  /* it is to have some */
+	const struct client_role *role;	  /* NULL: the agent offers nothing */
+	void *state;			  /* of the role; NULL until it is prepared */
 	struct cli_progress progress;
 	struct interrupt interrupt;
 };
@@ -34,9 +45,23 @@ int client_init(struct client *c, const struct settings *settings);
 /* Join the scope, and link ourselves to the agent that initiates, if it is another one. Whatever
  * this returns, client_fini() follows. */
 int client_open(struct client *c);
-int client_run(struct client *c, const struct bench_job *job, struct bench_result *out);
+
+/* control and latency as of bench_job_run(), which may be NULL. When control's begin() ended it
+ * with -EPIPE nothing is said: another process failed, and said why. */
+int client_run(struct client *c, const struct bench_job *job, const struct load_control *control,
+	       struct bench_result *out, struct load_histogram *latency);
 
 /* Leave. Returns the signal that ended it, or 0. */
 int client_fini(struct client *c);
+
+/* Say that a signal ended it. Returns the exit status. */
+int client_interrupted(int sig);
+
+/*
+ * Be an agent of this role until a signal comes, with a control plane of its own where the settings
+ * say so. "NAME WHAT until it is interrupted" stands on standard output once peers can use it.
+ * Returns the exit status.
+ */
+int client_serve(const struct settings *settings, const struct client_role *role, const char *what);
 
 #endif

@@ -43,19 +43,25 @@ bool nic_groups_have(const char *names, const char *device)
 	return !names;
 }
 
-static bool can_be_used(const struct slime_topo_device *d)
+/* The first port that can be used; NULL: none. */
+static const struct slime_topo_port *port_of(const struct slime_topo_device *d)
 {
 	for (size_t i = 0; i < d->n_ports; i++)
 		if (d->ports[i]->usable)
-			return true;
-	return false;
+			return d->ports[i];
+	return NULL;
 }
 
 static void fill(struct nic_group *g, const struct slime_topo_device *d, const char *sysfs)
 {
+	const struct slime_topo_port *port = port_of(d);
 	char path[PATH_MAX];
 
-	*g = (struct nic_group){ .numa_node = d->numa_node };
+	*g = (struct nic_group){ .numa_node = d->numa_node,
+				 .port = port->num,
+				 .gid_index = port->link_layer == SLIME_LINK_ETHERNET
+						      ? port->gid_index
+						      : -1 };
 	snprintf(g->device, sizeof(g->device), "%s", d->name);
 	snprintf(path, sizeof(path), "%s/devices/system/node/node%d/cpulist",
 		 sysfs ? sysfs : "/sys", d->numa_node);
@@ -71,8 +77,7 @@ int nic_groups_find(const char *named, const char *sysfs, struct nic_group out[N
 	if (ret)
 		return ret;
 	for (size_t i = 0; i < found->n_devices && n < NIC_GROUPS_MAX; i++)
-		if (nic_groups_have(named, found->devices[i]->name) &&
-		    can_be_used(found->devices[i]))
+		if (nic_groups_have(named, found->devices[i]->name) && port_of(found->devices[i]))
 			fill(&out[n++], found->devices[i], sysfs);
 	if (!n)
 		snprintf(why, room, "%s",

@@ -12,6 +12,8 @@
 
 struct nic_group {
 	char device[NIC_NAME_MAX];
+	unsigned port; /* the first that can be used */
+	int gid_index; /* -1: InfiniBand needs none */
 	int numa_node; /* -1: unknown */
 	bool has_cpus; /* false: it runs where the kernel likes */
 	cpu_set_t cpus;

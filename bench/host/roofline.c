@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/host/roofline.h"
 
+#include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,13 @@
 #define BLOCK_MAX  (4 << 20)
 #define BLOCK_MIN  65536
 #define MBPS_OF_GB 8000.0
+
+uint32_t roofline_cpus(void)
+{
+	cpu_set_t cpus;
+
+	return sched_getaffinity(0, sizeof(cpus), &cpus) ? 1 : (uint32_t)CPU_COUNT(&cpus);
+}
 
 double roofline_copy_gb_s(size_t block)
 {

@@ -5,6 +5,11 @@
 
 #include <stddef.h>
 
+#include <stdint.h>
+
+/* CPUs that this process may use. */
+uint32_t roofline_cpus(void);
+
 /* GB/s of memcpy of a block that stays in the caches, on one CPU: the best of some; takes 50 ms.
  * 0 without memory. */
 double roofline_copy_gb_s(size_t block);

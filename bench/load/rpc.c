@@ -30,7 +30,7 @@ struct worker {
 	const struct load_rpc *load;
 	struct slime_context *ctx;
 	struct slime_endpoint *ep;
-	const struct load_stop *stop;
+	const struct load_control *control;
 	_Atomic bool *failed;
 	_Atomic bool *late; /* a call did not end in time: the link was closed for it */
 	pthread_t thread;
@@ -131,7 +131,7 @@ static int await(const struct worker *w, const struct lane *lane)
 	while ((ret = slime_call_wait(lane->call, LOOK_MS)) == -ETIMEDOUT) {
 		if (sl_clock_ns() >= end)
 			atomic_store(w->late, true);
-		if (atomic_load(w->late) || load_stop_asked(w->stop))
+		if (atomic_load(w->late) || load_stop_asked(w->control))
 			slime_endpoint_close(w->ep);
 	}
 	return ret ? ret : slime_call_status(lane->call);
@@ -234,7 +234,7 @@ static int run_lanes(struct worker *w)
 		}
 		if (ret || !has_more(w))
 			break;
-		ret = load_stop_asked(w->stop) ? -ECANCELED : start(w, i);
+		ret = load_stop_asked(w->control) ? -ECANCELED : start(w, i);
 	}
 	/* Those under way, the oldest first. */
 	for (uint32_t n = 0; n < l->inflight; n++, i = (i + 1) % l->inflight) {
@@ -276,7 +276,7 @@ static int check_load(const struct load_rpc *l)
 }
 
 int load_rpc_run(struct slime_context *ctx, struct slime_endpoint *ep, const struct load_rpc *load,
-		 const struct load_stop *stop, struct load_rpc_result *out)
+		 const struct load_control *control, struct load_rpc_result *out)
 {
 	_Atomic bool failed = false;
 	_Atomic bool late = false;
@@ -297,7 +297,7 @@ int load_rpc_run(struct slime_context *ctx, struct slime_endpoint *ep, const str
 			.load = load,
 			.ctx = ctx,
 			.ep = ep,
-			.stop = stop,
+			.control = control,
 			.failed = &failed,
 			.late = &late,
 			.index = n,

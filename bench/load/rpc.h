@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "bench/load/histogram.h"
-#include "bench/load/stop.h"
+#include "bench/load/control.h"
 #include <slime/slime.h>
 
 #define LOAD_INFLIGHT_MAX 4096
@@ -42,11 +42,11 @@ uint64_t load_rpc_memory(const struct load_rpc *load);
  *   -EINVAL  a value out of its range
  *   -E2BIG   it needs more memory than load_memory_budget()
  *   -EILSEQ  a reply was wrong: a log line says where
- *   -ECANCELED  stop was asked for; where calls did not end by themselves ep is closed
+ *   -ECANCELED  control asked to stop; where calls did not end by themselves ep is closed
  *   -ETIMEDOUT  a call did not end in time: its peer stands still, and ep is closed
  *   -ENOMEM, -EAGAIN (no thread), what a call ended with
  */
 int load_rpc_run(struct slime_context *ctx, struct slime_endpoint *ep, const struct load_rpc *load,
-		 const struct load_stop *stop, struct load_rpc_result *out);
+		 const struct load_control *control, struct load_rpc_result *out);
 
 #endif

@@ -33,7 +33,7 @@ struct shared {
 	struct slime_context *ctx;
 	struct slime_endpoint *ep;
 	const struct slime_remote_mr *remote;
-	const struct load_stop *stop;
+	const struct load_control *control;
 	uint64_t start_ns; /* of the phase under way */
 	uint64_t end_ns;
 	_Atomic bool failed; /* one thread's failure stops them all */
@@ -144,7 +144,7 @@ static int as_the_run(const struct worker *w, int ret)
 {
 	if (ret && atomic_load(&w->shared->late))
 		return -ETIMEDOUT;
-	return ret && load_stop_asked(w->shared->stop) ? -ECANCELED : ret;
+	return ret && load_stop_asked(w->shared->control) ? -ECANCELED : ret;
 }
 
 /* What is under way has the worker's memory until the end of its link. */
@@ -152,7 +152,7 @@ static int await(struct worker *w)
 {
 	int ret = slime_op_wait(w->op, LOOK_MS);
 
-	for (int ms = LOOK_MS; ret && !load_stop_asked(w->shared->stop); ms += LOOK_MS) {
+	for (int ms = LOOK_MS; ret && !load_stop_asked(w->shared->control); ms += LOOK_MS) {
 		if (ms >= TRIP_TIMEOUT_MS) {
 			atomic_store(&w->shared->late, true);
 			break;
@@ -213,7 +213,7 @@ static uint64_t wait_for_turn(struct worker *w, uint64_t n)
 	if (now > due + interval)
 		w->late++;
 	while (now < due && due < w->shared->end_ns && goes_on(w) &&
-	       !load_stop_asked(w->shared->stop)) {
+	       !load_stop_asked(w->shared->control)) {
 		uint64_t until = due - now > MAX_SLEEP_NS ? now + MAX_SLEEP_NS : due;
 		struct timespec ts = { .tv_sec = (time_t)(until / SL_NS_PER_S),
 				       .tv_nsec = (long)(until % SL_NS_PER_S) };
@@ -227,7 +227,8 @@ static uint64_t wait_for_turn(struct worker *w, uint64_t n)
 
 static int trip_unless_stopped(struct worker *w, uint64_t number)
 {
-	return load_stop_asked(w->shared->stop) ? -ECANCELED : trip(w, w->shared->load->op, number);
+	return load_stop_asked(w->shared->control) ? -ECANCELED
+						   : trip(w, w->shared->load->op, number);
 }
 
 /* Not measured: mappings, caches, queues. */
@@ -374,6 +375,9 @@ static int run_phases(struct shared *s, struct worker *workers, struct load_tran
 		ret = run_all(s, workers, warm_up, l->warmup_ms);
 	if (ret)
 		return ret;
+	ret = load_begin(s->control);
+	if (ret)
+		return ret;
 	cpu = load_cpu_ns();
 	ret = run_all(s, workers, measure, l->duration_ms);
 	out->cpu_ns = load_cpu_ns() - cpu;
@@ -384,10 +388,10 @@ static int run_phases(struct shared *s, struct worker *workers, struct load_tran
 
 int load_transfer_run(struct slime_context *ctx, struct slime_endpoint *ep,
 		      const struct slime_remote_mr *remote, const struct load_transfer *load,
-		      const struct load_stop *stop, struct load_transfer_result *out)
+		      const struct load_control *control, struct load_transfer_result *out)
 {
 	struct shared shared = {
-		.load = load, .ctx = ctx, .ep = ep, .remote = remote, .stop = stop
+		.load = load, .ctx = ctx, .ep = ep, .remote = remote, .control = control
 	};
 	struct worker *workers;
 	int ret = check_load(load, remote);

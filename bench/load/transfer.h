@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "bench/load/histogram.h"
-#include "bench/load/stop.h"
+#include "bench/load/control.h"
 #include <slime/slime.h>
 
 enum load_op {
@@ -57,13 +57,13 @@ uint64_t load_transfer_memory(const struct load_transfer *load);
  *   -EINVAL  a value out of its range, or a trip of every thread does not fit the region
  *   -E2BIG   it needs more memory than load_memory_budget()
  *   -EILSEQ  bytes were wrong: a log line says which
- *   -ECANCELED  stop was asked for; where trips did not end by themselves ep is closed
+ *   -ECANCELED  control asked to stop; where trips did not end by themselves ep is closed
  *   -ETIMEDOUT  a trip took half a minute: ep is closed, which ended it
  *   -ENOMEM, -EAGAIN (no thread), what a transfer ended with
  */
 int load_transfer_run(struct slime_context *ctx, struct slime_endpoint *ep,
 		      const struct slime_remote_mr *remote, const struct load_transfer *load,
-		      const struct load_stop *stop, struct load_transfer_result *out);
+		      const struct load_control *control, struct load_transfer_result *out);
 
 /* CPU time this process used so far. */
 uint64_t load_cpu_ns(void);

@@ -6,6 +6,8 @@
 #ifndef BENCH_PAGE_BATCH_H
 #define BENCH_PAGE_BATCH_H
 
+#include <slime/pages.h>
+
 #include "bench/agents/client.h"
 
 #define PAGE_KEY_LEN 64

@@ -18,7 +18,6 @@
 #define PREFILL	    64 /* pages of one put */
 #define EDGE	    64 /* bytes of a page that are looked at, at each end; one page a batch wholly */
 #define OBJECTS_MAX 2
-#define LINKS_MAX   16 /* that are looked at for their transport */
 /* Of exists, which takes less time for a key than making it does: batches that are made before. */
 #define EXISTS_SETS 64
 
@@ -29,7 +28,7 @@ const char *const page_verify_names[] = { "always", "sample", "never", NULL };
 struct drive {
 	struct client *c;
 	const struct page_settings *settings;
-	const struct rank *seat;
+	const struct rank *rank;
 	struct slime_pages *pages;
 	uint32_t objects; /* of a page: k and v */
 	_Atomic bool stop;
@@ -234,7 +233,7 @@ void page_rung_add(struct page_rung *to, const struct page_rung *from)
 static int measure(struct drive *d, struct page_rung *out)
 {
 	uint64_t begin, cpu;
-	int ret = rank_barrier(d->seat);
+	int ret = rank_barrier(d->rank);
 
 	if (ret)
 		return ret;
@@ -360,23 +359,9 @@ static int run_rungs(struct drive *d, struct page_result *out)
 	return wrong ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* The agent that drove, and its transport. */
-static void note_client(const struct client *c, struct page_result *out)
+int page_drive(struct client *c, const struct rank *rank, struct page_result *out)
 {
-	struct slime_agent_link_info *links = calloc(LINKS_MAX, sizeof(*links));
-	int n = links ? slime_agent_links(c->agent, links, LINKS_MAX) : 0;
-
-	snprintf(out->agent, sizeof(out->agent), "%s", slime_agent_name(c->agent));
-	out->n_processes = 1;
-	for (int i = 0; i < n && i < LINKS_MAX; i++)
-		if (links[i].state == SLIME_LINK_CONNECTED)
-			out->transports |= 1u << links[i].transport;
-	free(links);
-}
-
-int page_drive(struct client *c, const struct rank *seat, struct page_result *out)
-{
-	struct drive d = { .c = c, .settings = &c->settings->page, .seat = seat };
+	struct drive d = { .c = c, .settings = &c->settings->page, .rank = rank };
 	struct slime_pages_counters counters;
 	int status = EXIT_FAILURE;
 	int ret;
@@ -402,7 +387,7 @@ int page_drive(struct client *c, const struct rank *seat, struct page_result *ou
 		status = run_rungs(&d, out);
 	slime_pages_counters(d.pages, &counters);
 	out->n_owners = counters.owners;
-	note_client(c, out);
+	page_note_client(c, out);
 	ret = slime_pages_destroy(d.pages);
 	return ret ? EXIT_FAILURE : status;
 }

@@ -44,8 +44,9 @@ struct judge {
 	_Atomic bool stop;
 	_Atomic int phase;
 	_Atomic int failed; /* a negative errno */
-	_Atomic uint64_t version, rewritten, deleted;
+	_Atomic uint64_t version, rewritten, deleted, bytes;
 	uint64_t n_killed;
+	struct page_series *series;
 };
 
 struct hand {
@@ -153,8 +154,12 @@ static int read_batch(struct hand *h)
 		ret = page_batch_wait(b, h->j->c);
 	if (ret)
 		return ret;
-	if (phase != IDLE)
+	if (phase != IDLE) {
+		uint64_t before = rung->bytes;
+
 		count(h, rung, sl_clock_ns() - begin);
+		atomic_fetch_add_explicit(&h->j->bytes, rung->bytes - before, memory_order_relaxed);
+	}
 	for (uint32_t i = 0; i < b->n; i++) {
 		if (b->items[i].status || is_right(b, i))
 			continue;
@@ -265,6 +270,7 @@ static int replace_owner(struct judge *j)
 	int which = (int)(j->n_killed % (uint64_t)j->n_owners);
 	struct child *owner = &j->owners[which];
 
+	series_add_fault(j->series);
 	end_owner(owner, j->n_killed++ % 4 == 3 ? SIGTERM : SIGKILL);
 	*owner = j->owners[--j->n_owners];
 	return start_owners(j);
@@ -304,15 +310,25 @@ static int run_phase(struct judge *j, enum phase phase, int64_t ms, struct page_
 	return ret;
 }
 
+static uint64_t bytes_so_far(void *judge)
+{
+	return atomic_load_explicit(&((struct judge *)judge)->bytes, memory_order_relaxed);
+}
+
 static int run_phases(struct judge *j, struct page_result *out)
 {
 	int64_t calm = j->settings->duration_ms / 3;
 	int ret;
 
 	sleep_ms(j, j->settings->warmup_ms);
+	j->series = &out->series;
+	ret = series_start(j->series, j->settings->duration_ms, bytes_so_far, j);
+	if (ret)
+		return ret;
 	ret = run_phase(j, CALM, calm, &out->rungs[CALM]);
 	if (!ret)
 		ret = run_phase(j, FAULTS, j->settings->duration_ms - calm, &out->rungs[FAULTS]);
+	series_stop(j->series);
 	return ret;
 }
 
@@ -408,6 +424,7 @@ int page_judge(struct client *c, struct page_result *out)
 	ret = start_owners(&j);
 	if (!ret)
 		ret = slime_pages_wait_ready(j.pages, (unsigned)j.settings->owners, READY_MS);
+	page_note_client(c, out); /* while there are links to all */
 	if (ret) {
 		complain(&j, "owners of pages", ret);
 	} else {
@@ -419,8 +436,6 @@ int page_judge(struct client *c, struct page_result *out)
 	end_owners(&j);
 	out->n_owners = (uint32_t)j.settings->owners;
 	out->judged = true;
-	out->n_processes = 1;
-	snprintf(out->agent, sizeof(out->agent), "%s", slime_agent_name(j.c->agent));
 	out->killed = j.n_killed;
 	out->rewritten = atomic_load(&j.rewritten);
 	out->deleted = atomic_load(&j.deleted);

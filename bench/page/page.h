@@ -12,6 +12,7 @@
 #include "bench/output/document.h"
 #include "bench/load/histogram.h"
 #include "bench/host/nic_groups.h"
+#include "bench/page/series.h"
 #include <slime/pages.h>
 
 #define PAGE_THREADS_MAX 256
@@ -49,11 +50,14 @@ struct page_result {
 	uint32_t n_owners;
 	struct page_rung rungs[PAGE_ROWS_MAX];
 	size_t n_rungs;
-	size_t n_groups;  /* devices that have rows of their own, before one of all */
+	size_t n_groups; /* devices that have rows of their own, before one of all */
+	bool has_bare;	 /* perftest is installed: */
+	double bare_gb_s[NIC_GROUPS_MAX + 1]; /* ib_read_bw of each device, and of all together */
 	double copy_gb_s; /* of memcpy on one CPU; 0: unknown, and so the next */
 	double line_gb_s; /* of the devices together */
 	uint32_t n_cpus;
 	bool judged; /* what follows is filled */
+	struct page_series series;
 	uint64_t killed, rewritten, deleted;
 	uint64_t rejected; /* pages that had changed when they arrived: no wrong ones */
 };
@@ -64,13 +68,14 @@ void page_rung_add(struct page_rung *to, const struct page_rung *from);
 struct rank;
 
 /* They say on standard error what is wrong, and return the exit status. */
-int page_serve(struct client *c);
-int page_drive(struct client *c, const struct rank *seat, struct page_result *out);
+int page_command(const struct settings *settings, const char *what, const char *flags,
+		 enum report_format format);
+int page_serve(const struct settings *settings);
+int page_drive(struct client *c, const struct rank *rank, struct page_result *out);
 int page_judge(struct client *c, struct page_result *out);
 
-/* Before the agent starts: makes an owner of it. 0, a negative errno. */
-int page_prepare_owner(struct slime_agent *agent, const struct settings *settings,
-		       struct slime_pages_owner **out);
+/* The agent of one process that measures, and the transports of its links. */
+void page_note_client(const struct client *c, struct page_result *out);
 
 int page_report(const struct page_result *r, enum report_format format, FILE *to);
 

@@ -21,7 +21,13 @@ static const struct cli_column columns[] = {
 	{ "wrong", "wrong_pages", true },
 	{ "CPU s/GB", "cpu_s_gb", true },
 	{ "note", "note", false },
+	/* with --machine: */
+	{ "ib_read_bw GB/s", "ib_read_bw_gb_s", true },
+	{ "ratio", "ratio", true },
 };
+
+#define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
+#define N_BARE	  2 /* of them, at the end */
 
 static double per_s(uint64_t n, const struct page_rung *r)
 {
@@ -79,6 +85,17 @@ static bool is_impossible(const struct page_result *r, const struct page_rung *r
 	return limit > 0 && gb_s(row) > limit;
 }
 
+/* What the devices of a row do without us, by perftest; 0: unknown. */
+static double bare_of(const struct page_result *r, size_t i)
+{
+	return r->has_bare ? r->bare_gb_s[i % (r->n_groups + 1)] : 0;
+}
+
+static double ratio_of(const struct page_result *r, size_t i)
+{
+	return bare_of(r, i) > 0 ? gb_s(&r->rungs[i]) / bare_of(r, i) : 0;
+}
+
 static void note_of(const struct page_result *r, size_t i, char out[2 * PAGE_NOTE_MAX])
 {
 	const struct page_rung *row = &r->rungs[i];
@@ -116,6 +133,20 @@ static void cells(struct cli_table *t, const void *result, size_t i)
 	cli_table_cell(t, "%.3f", cpu_per_gb(r));
 	note_of(all, i, note);
 	cli_table_cell(t, "%s", note);
+	if (!all->n_groups)
+		return;
+	if (bare_of(all, i) > 0) {
+		cli_table_cell(t, "%.3f", bare_of(all, i));
+		cli_table_cell(t, "%.3f", ratio_of(all, i));
+	} else {
+		cli_table_cell(t, "-");
+		cli_table_cell(t, "-");
+	}
+}
+
+static json_t *number_or_null(double v)
+{
+	return v > 0 ? json_real(v) : json_null();
 }
 
 static json_t *row(const void *result, size_t i)
@@ -125,14 +156,15 @@ static json_t *row(const void *result, size_t i)
 	const struct page_rung *r = &all->rungs[i];
 
 	return json_pack(
-		"{s:s, s:I, s:I, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f, s:b, s:b, s:s}",
+		"{s:s, s:I, s:I, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:f, s:b, s:b, s:s, s:o, s:o}",
 		"op", name_of(all), "page_size", (json_int_t)p->page_size, "batch_size",
 		(json_int_t)p->batch_size, "threads", (int)r->threads, "pages_per_s",
 		per_s(r->hits, r), "bw_gb_s", gb_s(r), "p50_us", us(r, 500), "p95_us", us(r, 950),
 		"p99_us", us(r, 990), "p999_us", us(r, 999), "max_us",
 		(double)r->latency.max_ns / 1e3, "hit_percent", hit_percent(r), "wrong_pages",
 		(json_int_t)r->wrong, "cpu_s_gb", cpu_per_gb(r), "peak", is_peak(all, i),
-		"impossible", is_impossible(all, r), "note", r->note);
+		"impossible", is_impossible(all, r), "note", r->note, "ib_read_bw_gb_s",
+		number_or_null(bare_of(all, i)), "ratio", number_or_null(ratio_of(all, i)));
 }
 
 static int set(json_t *run, const char *key, json_t *value)
@@ -140,9 +172,24 @@ static int set(json_t *run, const char *key, json_t *value)
 	return json_object_set_new(run, key, value);
 }
 
+/* GB/s in each interval, and when owners ended. */
+static json_t *series_of(const struct page_series *s)
+{
+	json_t *gb_s = json_array(), *faults = json_array();
+
+	for (uint32_t i = 0; i < s->n; i++)
+		json_array_append_new(
+			gb_s, json_real((double)s->bytes[i] / 1e6 / (double)s->interval_ms));
+	for (uint32_t i = 0; i < s->n_faults; i++)
+		json_array_append_new(faults, json_real((double)s->fault_ms[i] / 1e3));
+	return json_pack("{s:i, s:o, s:o}", "interval_ms", (int)s->interval_ms, "gb_s", gb_s,
+			 "faults_s", faults);
+}
+
 static int add_judged(const struct page_result *r, json_t *run)
 {
-	return set(run, "owners_ended", json_integer((json_int_t)r->killed)) ||
+	return set(run, "series", series_of(&r->series)) ||
+	       set(run, "owners_ended", json_integer((json_int_t)r->killed)) ||
 	       set(run, "pages_rewritten", json_integer((json_int_t)r->rewritten)) ||
 	       set(run, "pages_deleted", json_integer((json_int_t)r->deleted)) ||
 	       set(run, "pages_rejected", json_integer((json_int_t)r->rejected));
@@ -208,15 +255,16 @@ int page_report(const struct page_result *r, enum report_format format, FILE *to
 			 "; %" PRIu64 " owners ended, %" PRIu64 " pages rewritten, %" PRIu64
 			 " deleted, %" PRIu64 " had changed on arrival",
 			 r->killed, r->rewritten, r->deleted, r->rejected);
-	return document_print(&(struct document){ .bench = "page",
-						  .flags = r->flags,
-						  .between = between,
-						  .result = r,
-						  .n = r->n_rungs,
-						  .columns = columns,
-						  .n_columns = sizeof(columns) / sizeof(columns[0]),
-						  .cells = cells,
-						  .json = row,
-						  .add_run = add_run },
-			      format, to);
+	return document_print(
+		&(struct document){ .bench = "page",
+				    .flags = r->flags,
+				    .between = between,
+				    .result = r,
+				    .n = r->n_rungs,
+				    .columns = columns,
+				    .n_columns = r->n_groups ? N_COLUMNS : N_COLUMNS - N_BARE,
+				    .cells = cells,
+				    .json = row,
+				    .add_run = add_run },
+		format, to);
 }

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <inttypes.h>
-#include <poll.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "bench/page/page.h"
 
@@ -20,13 +15,14 @@ static uint64_t memory_for(const struct page_settings *p)
 	return (size + 4095) / 4096 * 4096;
 }
 
-int page_prepare_owner(struct slime_agent *agent, const struct settings *settings,
-		       struct slime_pages_owner **out)
+static int prepare(struct client *c)
 {
-	const struct page_settings *p = &settings->page;
+	const struct page_settings *p = &c->settings->page;
 	const struct slime_pages_tenant tenant = { .name = p->tenant, .size = memory_for(p) };
 	struct slime_pages_owner_attr attr = SLIME_PAGES_OWNER_ATTR_INIT;
 	uint32_t class = (uint32_t)p->page_size;
+	struct slime_pages_owner *owner;
+	int ret;
 
 	attr.tenants = &tenant;
 	attr.n_tenants = 1;
@@ -34,22 +30,35 @@ int page_prepare_owner(struct slime_agent *agent, const struct settings *setting
 	attr.n_classes = 1;
 	attr.high_percent = 100;
 	attr.low_percent = 100;
-	return slime_pages_owner_create(agent, &attr, out);
+	ret = slime_pages_owner_create(c->agent, &attr, &owner);
+	if (!ret)
+		c->state = owner;
+	return ret;
 }
 
-int page_serve(struct client *c)
+static int offer(struct client *c)
 {
-	int ret = slime_pages_owner_start(c->owner);
+	return slime_pages_owner_start(c->state);
+}
 
-	if (ret) {
-		fprintf(stderr, "slime-bench: cannot offer the memory of pages: %s\n",
-			strerror(-ret));
-		return EXIT_FAILURE;
-	}
-	printf("%s serves pages of %" PRIu64 " bytes until it is interrupted\n",
-	       slime_agent_name(c->agent), c->settings->page.page_size);
-	fflush(stdout);
-	while (!atomic_load(&c->interrupt.caught))
-		poll(NULL, 0, 50);
-	return EXIT_SUCCESS;
+static void withdraw(struct client *c)
+{
+	slime_pages_owner_stop(c->state);
+}
+
+static int fini(struct client *c)
+{
+	return slime_pages_owner_destroy(c->state);
+}
+
+int page_serve(const struct settings *settings)
+{
+	static const struct client_role role = {
+		.workers = 2, .prepare = prepare, .offer = offer, .withdraw = withdraw, .fini = fini
+	};
+	char what[96];
+
+	snprintf(what, sizeof(what), "serves pages of %llu bytes",
+		 (unsigned long long)settings->page.page_size);
+	return client_serve(settings, &role, what);
 }

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes that drive at the same time: each is an agent of its own, with all threads of a rung.
- * They measure each rung together, and their figures are summed. With groups each group of
- * processes has a device and CPUs near it, and a row of its own beside the sum.
+ * Processes that measure at the same time, as ranks of one measurement. Each is forked before there
+ * are threads, waits for the others before it measures, and sends what it measured to the process
+ * that started it.
  */
 #ifndef BENCH_RANKS_H
 #define BENCH_RANKS_H
 
-#include "bench/host/nic_groups.h"
-#include "bench/page/page.h"
+#include <stddef.h>
 
-/* The pipes of a process to the one that started it; both are -1 for one that drives alone. */
+/* The pipes of a process to the one that started it; both are -1 for one that measures alone. */
 struct rank {
 	int in, out;
 };
@@ -20,19 +19,25 @@ struct rank {
 		.in = -1, .out = -1 \
 	}
 
-/* Wait until every process is here. -EPIPE: another one failed. */
-int rank_barrier(const struct rank *seat);
+/* Wait until every rank is here. -EPIPE: another one ended. */
+int rank_barrier(const struct rank *rank);
 
-/* Of one process: drive with these settings, and fill out. Returns the exit status. */
-typedef int ranks_fn(const struct settings *settings, const struct rank *seat,
-		     struct page_result *out);
+/* Bytes from a rank to the process that started it. -EPIPE: the other end is gone. */
+int rank_send(const struct rank *rank, const void *from, size_t len);
+int rank_receive(const struct rank *rank, void *to, size_t len);
 
-/*
- * Before there are threads. Run n processes of each group (n_groups 0: one group without a device)
- * and sum up. What is wrong is said on standard error by the process that finds it; returns the
- * exit status.
- */
-int ranks_run(const struct settings *settings, const struct nic_group *groups, size_t n_groups,
-	      unsigned n, ranks_fn *fn, struct page_result *out);
+struct ranks_attr {
+	size_t n;
+	size_t n_barriers; /* that each rank waits at */
+	/* In the process of rank i: measure, and send. Returns the exit status; what is wrong is
+	 * said there, on standard error. */
+	int (*run)(void *arg, size_t i, const struct rank *rank);
+	/* In this process, for each rank in order: receive what it sent. 0, a negative errno. */
+	int (*receive)(void *arg, size_t i, const struct rank *rank);
+	void *arg;
+};
+
+/* Before there are threads. Returns the exit status: that of the first rank that failed. */
+int ranks_run(const struct ranks_attr *attr);
 
 #endif

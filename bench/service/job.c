@@ -25,8 +25,9 @@
 struct run {
 	struct slime_agent *agent;
 	const struct bench_job *job;
-	const struct load_stop *stop;
+	const struct load_control *control;
 	struct bench_result *out;
+	struct load_histogram *latency; /* NULL: the percentiles in out are enough */
 	char *message;
 	char profile[32];
 	struct slime_endpoint *ep;
@@ -205,7 +206,7 @@ static int wait_for_link(struct run *r)
 	do {
 		ret = slime_agent_endpoint_get(r->agent, r->job->peer, r->profile, LINK_SLICE_MS,
 					       &r->ep);
-	} while (ret == -ETIMEDOUT && sl_clock_ns() < end && !load_stop_asked(r->stop));
+	} while (ret == -ETIMEDOUT && sl_clock_ns() < end && !load_stop_asked(r->control));
 	return ret;
 }
 
@@ -267,7 +268,14 @@ static void close_link(struct run *r)
 
 /* ---- what is measured ---- */
 
-static void take_latency(struct bench_result *out, const struct load_histogram *h)
+static void take_latency(struct run *r, const struct load_histogram *h)
+{
+	bench_result_latency(r->out, h);
+	if (r->latency)
+		*r->latency = *h;
+}
+
+void bench_result_latency(struct bench_result *out, const struct load_histogram *h)
 {
 	out->n = h->n;
 	out->avg_ns = h->n ? h->sum_ns / h->n : 0;
@@ -343,7 +351,7 @@ static int run_rpc(struct run *r)
 	if (ret)
 		return ret;
 	load.method = slime_rpc_method_id(BENCH_METHOD_ECHO);
-	ret = load_rpc_run(slime_agent_context(r->agent), r->ep, &load, r->stop, &got);
+	ret = load_rpc_run(slime_agent_context(r->agent), r->ep, &load, r->control, &got);
 	if (ret == -E2BIG)
 		return fail_memory(r, load_rpc_memory(&load));
 	if (ret == -EMSGSIZE)
@@ -355,7 +363,7 @@ static int run_rpc(struct run *r)
 	r->out->bytes = 2 * got.calls * load.size;
 	r->out->elapsed_ns = got.elapsed_ns;
 	r->out->cpu_ns = measured_part(r, got.cpu_ns);
-	take_latency(r->out, &got.latency);
+	take_latency(r, &got.latency);
 	return 0;
 }
 
@@ -379,7 +387,7 @@ static int run_transfer_on(struct run *r, const struct slime_remote_mr *remote,
 			   const struct load_transfer *load)
 {
 	struct load_transfer_result got;
-	int ret = load_transfer_run(slime_agent_context(r->agent), r->ep, remote, load, r->stop,
+	int ret = load_transfer_run(slime_agent_context(r->agent), r->ep, remote, load, r->control,
 				    &got);
 
 	if (ret == -EINVAL)
@@ -396,7 +404,7 @@ static int run_transfer_on(struct run *r, const struct slime_remote_mr *remote,
 	r->out->elapsed_ns = got.elapsed_ns;
 	r->out->cpu_ns = got.cpu_ns;
 	r->out->late = got.late;
-	take_latency(r->out, &got.latency);
+	take_latency(r, &got.latency);
 	return 0;
 }
 
@@ -479,10 +487,15 @@ static int run_transfer(struct run *r)
 }
 
 int bench_job_run(struct slime_agent *agent, const struct bench_job *job,
-		  const struct load_stop *stop, struct bench_result *out,
-		  char message[BENCH_MESSAGE_MAX])
+		  const struct load_control *control, struct bench_result *out,
+		  struct load_histogram *latency, char message[BENCH_MESSAGE_MAX])
 {
-	struct run r = { .agent = agent, .job = job, .stop = stop, .out = out, .message = message };
+	struct run r = { .agent = agent,
+			 .job = job,
+			 .control = control,
+			 .out = out,
+			 .latency = latency,
+			 .message = message };
 	uint64_t before = 0, after = 0;
 	int ret;
 

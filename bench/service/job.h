@@ -77,6 +77,9 @@ struct bench_result {
 	struct bench_rail rails[SLIME_RAILS_MAX];
 };
 
+/* Fill the figures of latencies. */
+void bench_result_latency(struct bench_result *out, const struct load_histogram *h);
+
 /* -ENOENT at once when no such agent is registered, with who is in message; else 0, also when
  * nanoctrl does not tell. */
 int bench_check_registered(struct slime_agent *agent, const char *name,
@@ -89,13 +92,13 @@ void bench_explain_link(struct slime_agent *agent, const char *peer, const char 
 
 /*
  * Run it as an agent of this process: brings up a link of its own to the peer, and takes it down
- * again. One at a time per agent and transport. -ENOENT at once when the peer is not registered,
- * -ECANCELED soon after stop (NULL: never) was asked for. On an error message says what went wrong,
- * for people.
+ * again. One at a time for an agent, a peer and a transport. latency, which may be NULL, gets all
+ * that out has the percentiles of. -ENOENT at once when the peer is not registered, -ECANCELED soon
+ * after control (NULL: none) asked to stop. On an error message says what went wrong, for people.
  */
 int bench_job_run(struct slime_agent *agent, const struct bench_job *job,
-		  const struct load_stop *stop, struct bench_result *out,
-		  char message[BENCH_MESSAGE_MAX]);
+		  const struct load_control *control, struct bench_result *out,
+		  struct load_histogram *latency, char message[BENCH_MESSAGE_MAX]);
 
 /*
  * Have the agent at the other end of ep run it; timeout_ms is for all of it. It ends there when ep

@@ -101,7 +101,7 @@ static void on_run(void *arg, struct slime_rpc_request *req)
 {
 	struct service *s = arg;
 	struct asked_run asked = { s, req };
-	struct load_stop stop = { is_unwanted, &asked };
+	struct load_control control = { .stop = is_unwanted, .arg = &asked };
 	char message[BENCH_MESSAGE_MAX];
 	uint8_t reply[BENCH_JOB_MAX];
 	struct bench_result result;
@@ -116,7 +116,7 @@ static void on_run(void *arg, struct slime_rpc_request *req)
 		refuse(req, -EBUSY, "another run is going on");
 		return;
 	}
-	ret = bench_job_run(s->agent, &job, &stop, &result, message);
+	ret = bench_job_run(s->agent, &job, &control, &result, NULL, message);
 	end_run(s);
 	/* Also before it had begun to measure, with the error of what it waited for. */
 	if (ret && is_unwanted(&asked))

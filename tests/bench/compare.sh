@@ -163,7 +163,7 @@ refused 2 'exclude each other' rpc --peer b --results "$results" --baseline ray 
 refused 1 'run.out: Not a directory' rpc --peer b --results "$work/run.out"
 refused 2 'expected DIR' compare
 refused 1 'No such file' compare "$work/nowhere"
-refused 1 'slime_rpc.csv: No such file' plot "$work"
+refused 1 'no results: expected' plot "$work"
 refused 2 'at least one size' rpc --peer b --sizes ''
 echo 'size,avg_us' >"$results/ray_rpc.csv"
 refused 1 "^$results/ray_rpc.csv:1: expected a heading" compare "$results"
@@ -200,6 +200,7 @@ if command -v gnuplot >/dev/null; then
 	say "and by gnuplot itself"
 	LC_ALL=C "$bin/slime-bench" plot "$results" >"$work/plot.out" 2>"$work/plot.err" || fail "$(cat "$work/plot.err")"
 	[ ! -s "$work/plot.err" ] || fail "it says $(cat "$work/plot.err")"
+	grep -q "$(hostname)" "$results/rpc.svg" || fail "the picture does not say where it was measured"
 	[ "$(head -c 8 "$results/rpc.png" | od -An -tx1 | tr -d ' ')" = 89504e470d0a1a0a ] || fail "not a PNG"
 	grep -q '</svg>' "$results/rpc.svg" || fail "not an SVG"
 fi

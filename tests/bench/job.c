@@ -214,7 +214,7 @@ static void run(const struct bench_job *job, struct bench_result *out)
 	char message[BENCH_MESSAGE_MAX];
 	uint64_t cpu_ns = load_cpu_ns();
 
-	assert_ok(bench_job_run(a, job, NULL, out, message));
+	assert_ok(bench_job_run(a, job, NULL, out, NULL, message));
 	cpu_ns = load_cpu_ns() - cpu_ns;
 	assert_true(out->has_peer_cpu);
 	assert_in_range(out->cpu_ns, 1, cpu_ns);
@@ -312,13 +312,13 @@ static void run__that_is_stopped_waits_for_no_call(void **state)
 		.transport = SLIME_TRANSPORT_SHM,
 		.rpc = { .size = 64, .threads = 1, .inflight = 1, .iterations = 1 },
 	};
-	const struct load_stop stop = { .asked = is_kept };
+	const struct load_control control = { .stop = is_kept };
 	char message[BENCH_MESSAGE_MAX];
 	struct bench_result out;
 
 	(void)state;
 	keeps = true;
-	assert_int_equal(bench_job_run(a, &job, &stop, &out, message), -ECANCELED);
+	assert_int_equal(bench_job_run(a, &job, &control, &out, NULL, message), -ECANCELED);
 	keeps = false;
 	slime_rpc_reply(kept, NULL, 0);
 	kept = NULL;
@@ -342,7 +342,7 @@ static void run__of_calls_to_an_agent_that_stands_still_gives_their_memory_back(
 	assert_ok(sem_init(&goes_on, 0, 0));
 	log_lines_keep();
 	stands = true;
-	assert_int_equal(bench_job_run(a, &job, NULL, &out, message), -ETIMEDOUT);
+	assert_int_equal(bench_job_run(a, &job, NULL, &out, NULL, message), -ETIMEDOUT);
 	stands = false;
 	sem_post(&goes_on);
 	assert_int_equal(n_leaked, 0);
@@ -370,7 +370,7 @@ static void run__whose_trip_takes_too_long_gives_its_memory_back(void **state)
 	(void)state;
 	log_lines_keep();
 	takes_long = true;
-	assert_int_equal(bench_job_run(a, &long_trip, NULL, &out, message), -ETIMEDOUT);
+	assert_int_equal(bench_job_run(a, &long_trip, NULL, &out, NULL, message), -ETIMEDOUT);
 	takes_long = false;
 	assert_int_equal(log_lines_with("still held"), 0);
 	log_lines_release();
@@ -384,14 +384,14 @@ static bool is_waited_for(void *arg)
 
 static void run__that_is_stopped_waits_for_no_trip(void **state)
 {
-	const struct load_stop stop = { .asked = is_waited_for };
+	const struct load_control control = { .stop = is_waited_for };
 	char message[BENCH_MESSAGE_MAX];
 	struct bench_result out;
 
 	(void)state;
 	n_waits = 0;
 	takes_long = true;
-	assert_int_equal(bench_job_run(a, &long_trip, &stop, &out, message), -ECANCELED);
+	assert_int_equal(bench_job_run(a, &long_trip, &control, &out, NULL, message), -ECANCELED);
 	takes_long = false;
 	assert_int_equal(n_waits, 1);
 }
@@ -403,7 +403,7 @@ static void run__whose_region_nanoctrl_does_not_tell_says_so(void **state)
 
 	(void)state;
 	is_silent = true;
-	assert_int_equal(bench_job_run(a, &long_trip, NULL, &out, message), -EAGAIN);
+	assert_int_equal(bench_job_run(a, &long_trip, NULL, &out, NULL, message), -EAGAIN);
 	is_silent = false;
 	assert_string_equal(message, "region bench of b: nanoctrl does not answer");
 }

@@ -60,7 +60,7 @@ static void run__where_the_peer_cannot_register_its_region_says_whose_log_has_it
 	fakeverbs_device(1)->max_pinned = REGION_LEN / 2;
 	b = start_on("b", "fake1", &region);
 	a = start_on("a", "fake0", NULL);
-	assert_int_equal(bench_job_run(a, &job, NULL, &out, message), -EREMOTEIO);
+	assert_int_equal(bench_job_run(a, &job, NULL, &out, NULL, message), -EREMOTEIO);
 	assert_string_equal(message, "read: b cannot register its region with an RDMA device, and "
 				     "its log says why: Remote I/O error");
 	end(a);

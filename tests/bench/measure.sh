@@ -75,6 +75,65 @@ assert row["verified"] and row["bytes"] == row["trips"] * 4 * 4096 > 0
 assert abs(row["bw_gb_s"] * 1e9 * row["duration_s"] - row["bytes"]) < 1
 END
 
+say "several sizes, processes and peers at once: a row for each peer, and one for all"
+measured transfer --peer node-a --peer node-b --processes 2 --block-size 4KiB,16KiB --batch-size 4 --duration 100ms --json
+python3 - "$work/bench.out" <<'END' || fail "JSON: $(cat "$work/bench.out")"
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert r["run"]["processes"] == 4 and r["run"]["peer"] == "node-a, node-b" and not r["run"]["from"], r["run"]
+assert [(row["peer"], row["block_size"]) for row in r["rows"]] == [
+    (peer, size) for size in (4096, 16384) for peer in ("node-a", "node-b", "")]
+for i in (0, 3):
+    one, other, both = r["rows"][i:i + 3]
+    assert both["trips"] == one["trips"] + other["trips"] and one["trips"] and other["trips"]
+    assert both["latency_us"]["n"] == both["trips"] and both["verified"] and not both["impossible"]
+    assert both["bytes"] == both["trips"] * 4 * both["block_size"]
+    assert both["latency_us"]["max"] == max(one["latency_us"]["max"], other["latency_us"]["max"])
+END
+measured transfer --peer node-b --block-size 8,64KiB,1KiB --batch-size 4 --duration 50ms --op write --csv
+[ "$(grep -v '^#' "$work/bench.out" | cut -d, -f3 | xargs)" = 'block_size 8 65536 1024' ] || fail "$(cat "$work/bench.out")"
+
+say "one process that fails ends the others, and says why"
+refused 1 'node-a offers no region kv' transfer --peer node-b --peer node-a --region kv "${small[@]}"
+
+say "targets and an initiator find each other at an address, without a control plane"
+take_port discovery
+address=127.0.0.1:${port_of[discovery]}
+for target in one two; do
+	spawn "target-$target" "$bin/slime-bench" transfer target --discovery-addr "$address" --size 1MiB
+done
+for target in one two; do
+	wait_for 15 grep -q 'is a target of transfers' "$work/target-$target.out" || fail "no target: $(cat "$work/target-$target.err")"
+done
+alone() {
+	timeout 60 "$bin/slime-bench" transfer --discovery-addr "$address" --block-size 4KiB,8KiB --batch-size 4 --duration 100ms --json "$@" \
+		>"$work/alone.json" 2>"$work/alone.err"
+}
+alone --targets 2 --op write || fail "$(cat "$work/alone.err")"
+python3 - "$work/alone.json" <<'END' || fail "$(cat "$work/alone.json")"
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert len(r["rows"]) == 6 and all(row["verified"] and row["trips"] for row in r["rows"]), r["rows"]
+END
+alone && fail "one of two targets was chosen"
+grep -q 'expected 1 targets, found 2' "$work/alone.err" || fail "it says $(cat "$work/alone.err")"
+alone --peer "$(cut -d' ' -f1 "$work/target-one.out")" --transport tcp || fail "$(cat "$work/alone.err")"
+mkdir "$work/drawn"
+cp "$work/alone.json" "$work/drawn/transfer-tcp.json"
+if command -v gnuplot >/dev/null; then
+	"$bin/slime-bench" plot "$work/drawn" >"$work/plot.out" || fail "plot"
+	[ "$(cat "$work/plot.out")" = "$work/drawn/transfer.png
+$work/drawn/transfer.svg" ] || fail "it drew $(cat "$work/plot.out")"
+	[ "$(head -c 8 "$work/drawn/transfer.png" | od -An -tx1 | tr -d ' ')" = 89504e470d0a1a0a ] || fail "not a PNG"
+	grep -q 'read x 4 over tcp' "$work/drawn/transfer.svg" || fail "it does not say what was measured"
+	grep -q "$(hostname)" "$work/drawn/transfer.svg" || fail "it does not say where"
+fi
+for target in two one; do
+	end "target-$target"
+	[ "$status" = 0 ] || fail "target $target ended with $status"
+done
+! curl -s -o /dev/null "http://$address/" || fail "its control plane is left"
+
 say "what an agent of ours did, when it has left"
 measured rpc --peer node-b --sizes 1KiB --iterations 300 --json
 "$bin/nanoctrl" obs peers --address "$url" --scope test --json >"$work/peers"
@@ -166,7 +225,7 @@ timeout 40 "$bin/slime-bench" transfer --ctrl "$url" --scope test --peer node-b 
 say "from a file, and what is set over it"
 cat >"$work/bench.yaml" <<END
 version: 1
-between: { scope: nowhere, peer: node-b }
+between: { scope: nowhere, peers: [node-b] }
 rpc: { sizes: [8, 16], iterations: 5 }
 END
 SLIME_CTRL=$url "$bin/slime-bench" rpc --config "$work/bench.yaml" --set between.scope=test --csv >"$work/file.out"
@@ -194,14 +253,22 @@ refused_setting '--set rpc.sizes: expected a list' --set rpc.sizes=8
 refused_setting '--set rpc: expected each key once' --set 'rpc={inflight: 1, inflight: 2}'
 measured rpc --peer node-b --set 'rpc.sizes=[1MiB]' --set 'rpc.sizes=[8]' --set rpc.iterations=5 # the last one counts
 status=0
-echo 'between: { peer: node-b, peer: node-b }' >"$work/bench.yaml"
-"$bin/slime-bench" rpc --config "$work/bench.yaml" 2>"$work/file.err" || status=$?
+echo 'between: { scope: test, scope: test }' >"$work/bench.yaml"
+"$bin/slime-bench" rpc --peer node-b --config "$work/bench.yaml" 2>"$work/file.err" || status=$?
 [ "$status" -eq 2 ] || fail "a key twice: it ended with $status"
-grep -q "^$work/bench.yaml:1:26: " "$work/file.err" || fail "a key twice: $(cat "$work/file.err")"
+grep -q "^$work/bench.yaml:1:25: " "$work/file.err" || fail "a key twice: $(cat "$work/file.err")"
 
 say "what is refused"
 refused 2 'overwrite' transfer --peer node-b --region kv --op write
-refused 2 'multiple of 8' transfer --peer node-b --block-size 12
+refused 2 'multiples of 8' transfer --peer node-b --block-size 8,12
+refused 2 'expected 1 to 64 sizes' transfer --peer node-b --block-size ''
+refused 2 'each agent once' transfer --peer node-b --peer node-b
+refused 2 'one --peer' rpc --peer node-a --peer node-b
+refused 2 'they initiate' transfer --from node-a --peer node-b --processes 2
+refused 2 'one agent at a time writes' transfer --peer node-b --op write --processes 2
+refused 2 'expected target, or nothing' transfer serve
+refused 2 'multiple of 4KiB' transfer target --size 5000
+refused 2 'ADDRESS:PORT' transfer target --discovery-addr localhost:1
 refused 2 'peer' rpc
 refused 2 'exclude' rpc --peer node-b --json --csv
 refused 2 'another agent than the peer' rpc --peer node-b --from node-b

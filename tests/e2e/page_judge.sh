@@ -22,3 +22,17 @@ for verify in always never; do
 		fail "nothing was rewritten, or nothing killed: $(cat "$work/judge.json")"
 	figure '["%s: p99 %.0f us, %.0f pages/s" % (r["note"], r["p99_us"], r["pages_per_s"]) for r in d["rows"]]'
 done
+
+say "throughput over time is drawn, with each fault"
+mkdir "$work/drawn"
+cp "$work/judge.json" "$work/drawn/page-judge.json"
+[ "$(figure 'len(d["run"]["series"]["gb_s"]) >= 5 and max(d["run"]["series"]["gb_s"]) > 0')" = True ] || fail "no series"
+[ "$(figure 'len(d["run"]["series"]["faults_s"]) == d["run"]["owners_ended"]')" = True ] || fail "faults are missing"
+if command -v gnuplot >/dev/null; then
+	"$bin/slime-bench" plot "$work/drawn" >"$work/plot.out" || fail "plot"
+	[ "$(cat "$work/plot.out")" = "$work/drawn/page-faults.png
+$work/drawn/page-faults.svg" ] || fail "it drew $(cat "$work/plot.out")"
+	[ "$(head -c 8 "$work/drawn/page-faults.png" | od -An -tx1 | tr -d ' ')" = 89504e470d0a1a0a ] || fail "not a PNG"
+	grep -q 'judge 16 KiB x 32 over shm, 3 owners' "$work/drawn/page-faults.svg" || fail "it does not say what was measured"
+	grep -q 'an owner ends' "$work/drawn/page-faults.svg" || fail "no faults are drawn"
+fi

@@ -65,7 +65,7 @@ if command -v gnuplot >/dev/null; then
 fi
 echo '{}' >"$work/plots/page-other.json"
 "$bin/slime-bench" plot "$work/plots" >/dev/null 2>"$work/plot.err" && fail "a file of another kind is drawn"
-grep -q 'page-other.json: expected what page drive --json prints' "$work/plot.err" || fail "$(cat "$work/plot.err")"
+grep -q 'page-other.json: expected what page --json prints' "$work/plot.err" || fail "$(cat "$work/plot.err")"
 
 say "without an RDMA device there is no machine to measure"
 if [ ! -d /sys/class/infiniband ]; then

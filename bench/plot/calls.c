@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What rpc --results left: latency and bandwidth of calls against size. */
+#include "bench/plot/plot.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "bench/process/child.h"
-#include "bench/rpc/plot.h"
+#include "bench/plot/gnuplot.h"
+#include "bench/rpc/results.h"
 
-#define TIMEOUT_MS 60000
 /* More labels than this on the axis run into each other. */
 #define MAX_LABELS 10
 /* Figures below it are as good as 0. */
@@ -126,17 +127,48 @@ static void write_plot(const struct results *r, int column, int thin, FILE *to)
 	fputc('\n', to);
 }
 
-static void write_figure(const struct results *r, const char *terminal, const char *file, FILE *to)
+#define TITLE_MAX 600
+
+/* The value of a line of the head, "host      NAME, ..." */
+static void add_line(char out[TITLE_MAX], const char *head, const char *key)
 {
+	size_t len = strlen(key), used = strlen(out);
+
+	for (const char *at = head; at && *at; at = strchr(at, '\n'), at += at ? 1 : 0) {
+		const char *value = at + len;
+
+		if (strncmp(at, key, len) != 0 || *value != ' ')
+			continue;
+		value += strspn(value, " ");
+		snprintf(out + used, TITLE_MAX - used, "%s%.*s", used ? ", " : "",
+			 (int)strcspn(value, "\n"), value);
+		return;
+	}
+}
+
+static void write_title(const struct results *r, FILE *to)
+{
+	const char *head = r->sweeps[SYSTEM_SLIME].head;
+	char raw[TITLE_MAX] = "", quoted[TITLE_MAX];
+
+	add_line(raw, head, "host");
+	add_line(raw, head, "date");
+	add_line(raw, head, "between");
+	gnuplot_quote(quoted, sizeof(quoted), raw);
 	fprintf(to,
-		"set terminal %s\nset output '%s'\n"
-		"set multiplot layout 1,2 margins 0.065,0.965,0.16,0.92 spacing 0.09,0\n"
-		"set key top left reverse Left opaque\n"
-		"set title 'Round trip: median, and dashed the 99th percentile'\n"
-		"set ylabel 'time of a call'\n"
-		"set ytics ('10 ns' 0.01, '100 ns' 0.1, '1 µs' 1, '10 µs' 10, '100 µs' 100, '1 ms' 1e3, "
-		"'10 ms' 1e4, '100 ms' 1e5, '1 s' 1e6, '10 s' 1e7)\n",
-		terminal, file);
+		"set multiplot layout 1,2 title '%s' margins 0.065,0.965,0.16,0.86 spacing 0.09,0\n",
+		quoted);
+}
+
+static void write_figure(const struct results *r, FILE *to)
+{
+	write_title(r, to);
+	fputs("set key top left reverse Left opaque\n"
+	      "set title 'Round trip: median, and dashed the 99th percentile'\n"
+	      "set ylabel 'time of a call'\n"
+	      "set ytics ('10 ns' 0.01, '100 ns' 0.1, '1 µs' 1, '10 µs' 10, '100 µs' 100, '1 ms' 1e3, "
+	      "'10 ms' 1e4, '100 ms' 1e5, '1 s' 1e6, '10 s' 1e7)\n",
+	      to);
 	write_range(r, false, to);
 	write_plot(r, 2, 3, to);
 	fputs("set title 'Bandwidth of one direction'\nset ylabel 'GB/s'\nset ytics autofreq\n",
@@ -146,7 +178,7 @@ static void write_figure(const struct results *r, const char *terminal, const ch
 	fputs("unset multiplot\nunset output\n", to);
 }
 
-int plot_script(const struct results *r, FILE *to)
+static void write_script(const struct results *r, FILE *to)
 {
 	for (enum system s = 0; s < N_SYSTEMS; s++) {
 		if (r->sweeps[s].n)
@@ -157,51 +189,19 @@ int plot_script(const struct results *r, FILE *to)
 	      "set xlabel 'bytes of request and of reply'\nset border 3\nset tics nomirror\n",
 	      to);
 	write_axis(&r->sweeps[SYSTEM_SLIME], to);
-	write_figure(r, "pngcairo noenhanced size 1500,640 font 'Sans,12'", PLOT_PNG, to);
-	write_figure(r, "svg noenhanced size 1500,640 font 'Sans,14' background '#ffffff'",
-		     PLOT_SVG, to);
-	return fflush(to) || ferror(to) ? -EIO : 0;
+	gnuplot_begin_png("rpc", 1500, 690, to);
+	write_figure(r, to);
+	gnuplot_begin_svg("rpc", 1500, 690, to);
+	write_figure(r, to);
 }
 
-static int run_gnuplot(int script, const char *dir)
+int plot_calls(const char *dir, FILE *to)
 {
-	char *argv[] = { "gnuplot", "-", NULL };
-	/* In the C locale it warns that a degree sign cannot be had. */
-	struct child_attr attr = {
-		.argv = argv, .dir = dir, .locale = "C.UTF-8", .in = script, .out = 2, .err = 2
-	};
-	struct child child;
-	int caught;
-	int ret = child_start(&child, &attr);
+	struct results *r = malloc(sizeof(*r));
+	int ret = r ? results_read(r, dir) : -ENOMEM;
 
 	if (!ret)
-		ret = child_wait(&child, TIMEOUT_MS, -1, &caught);
-	return ret > 0 ? -EIO : ret;
-}
-
-int plot_run(plot_script_fn *script, void *arg, const char *dir)
-{
-	int fd = memfd_create("plot", MFD_CLOEXEC);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "w+");
-	int ret = f ? script(arg, f) : -errno;
-
-	if (!ret && lseek(fd, 0, SEEK_SET) < 0)
-		ret = -errno;
-	if (!ret)
-		ret = run_gnuplot(fd, dir);
-	if (f)
-		fclose(f);
-	else if (fd >= 0)
-		close(fd);
+		write_script(r, to);
+	free(r);
 	return ret;
-}
-
-static int script_of_results(void *results, FILE *to)
-{
-	return plot_script(results, to);
-}
-
-int plot_draw(struct results *r, const char *dir)
-{
-	return plot_run(script_of_results, r, dir);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Results of calls and transfers between agents, printed. */
+/* Results of calls between agents, printed. */
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
 
@@ -15,7 +15,6 @@ struct report_row {
 };
 
 struct report {
-	enum bench_kind kind;
 	const char *from; /* the agent that initiated */
 	const char *peer;
 	const char *flags; /* the command line as given */
