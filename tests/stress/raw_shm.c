@@ -30,10 +30,12 @@ enum { SEGMENT = 1, ACCEPT, READY, MAP, MAPPED, WITHDRAW, WITHDRAWN, BYE, BYE_DO
 #define AREA_CALLS (64 * 1024 + 8 * 16384)
 #define SEALS	   (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 #define PAGE_LEN   32 /* whether its owner sleeps, and at 16 the mark */
+#define BOARD_LEN  576
+#define BOARD_BITS 4096
 #define MARK_AT	   16
 #define OWN_LEN	   (1 << 20) /* of the memory that is offered */
-#define FDS	   3
-#define VERSION	   3
+#define FDS	   4
+#define VERSION	   4
 #define HEARD_AT   12 /* in a half: bells that its owner took */
 #define UNHEARD	   16
 #define ASKED	   32
@@ -50,9 +52,10 @@ struct packet {
 struct link {
 	struct raw *r;
 	int sock;
-	int segment_fd, page_fd, own_fd;
+	int segment_fd, page_fd, board_fd, own_fd;
 	int odd_fd;	      /* nothing that belongs into a packet */
 	uint8_t *own, *other; /* halves */
+	uint8_t *theirs;      /* the board of the other end */
 	_Atomic uint32_t *page;
 	uint64_t nonce, n_posted, n_read;
 	uint32_t n_rung, n_heard;   /* bells */
@@ -293,10 +296,10 @@ static void send_stray(struct link *l)
 			    .c = mutate_word(dice),
 			    .len = mutate_word(dice),
 			    .n_fds = (int)roll_below(dice, FDS + 1) };
-	const int fds[] = { l->own_fd, l->segment_fd, l->page_fd, l->odd_fd };
+	const int fds[] = { l->own_fd, l->segment_fd, l->page_fd, l->board_fd, l->odd_fd };
 
 	for (int i = 0; i < f.n_fds; i++)
-		f.fds[i] = fds[roll_below(dice, 4)];
+		f.fds[i] = fds[roll_below(dice, 5)];
 	send_packet(l, f);
 }
 
@@ -373,6 +376,8 @@ static void scribble(struct link *l)
 	struct dice *dice = &l->r->dice;
 	size_t most = roll_percent(dice, 50) ? 256 : HALF;
 
+	if (roll_percent(dice, 30))
+		mutate_bytes(dice, l->theirs, BOARD_LEN);
 	mutate_bytes(dice, l->own + roll_below(dice, most / 64) * 64, 64);
 }
 
@@ -434,17 +439,25 @@ static bool map_segment(struct link *l, int fd, bool is_initiator)
 	return true;
 }
 
+static bool map_board(struct link *l, int fd)
+{
+	l->theirs = mmap(NULL, BOARD_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	return l->theirs != MAP_FAILED;
+}
+
 static void introduce(struct link *l, uint8_t kind)
 {
 	struct fields f = { .kind = kind,
 			    .flags = roll_percent(&l->r->dice, 80) ? FOREIGN_ALLOWED : 0,
 			    .a = l->nonce,
 			    .b = (uintptr_t)l->page + MARK_AT,
-			    .c = start_time() };
+			    .c = start_time(),
+			    .id = (uint32_t)roll_below(&l->r->dice, BOARD_BITS) };
 
 	if (kind == SEGMENT)
 		f.fds[f.n_fds++] = l->segment_fd;
 	f.fds[f.n_fds++] = l->page_fd;
+	f.fds[f.n_fds++] = l->board_fd;
 	send_packet(l, f);
 }
 
@@ -457,9 +470,9 @@ static bool shake_hands(struct link *l)
 		return false;
 	if (first)
 		introduce(l, SEGMENT);
-	if (!recv_packet(l, &p, 0) || p.n_fds != (first ? 1 : 2))
+	if (!recv_packet(l, &p, 0) || p.n_fds != (first ? 2 : 3))
 		return false;
-	if (!first && !map_segment(l, p.fds[0], false))
+	if ((!first && !map_segment(l, p.fds[0], false)) || !map_board(l, p.fds[p.n_fds - 1]))
 		return false;
 	if (!first)
 		introduce(l, ACCEPT);
@@ -479,6 +492,7 @@ static void make_offer(struct link *l)
 	l->page_fd = memory("raw-page", PAGE_LEN, SEALS, &at);
 	l->page = at;
 	sl_put_le64((uint8_t *)at + MARK_AT, roll(&l->r->dice));
+	l->board_fd = memory("raw-board", BOARD_LEN, SEALS, &at);
 	l->own_fd = memory("raw-region", OWN_LEN, SEALS, &at);
 	l->odd_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	l->nonce = roll(&l->r->dice);

@@ -15,8 +15,8 @@
 
 /* How many descriptors come with each kind. A bell is no packet of that form. */
 static const int8_t fds_of[SHM_PACKET_KINDS] = {
-	[SHM_SEGMENT] = 2,
-	[SHM_ACCEPT] = 1,
+	[SHM_SEGMENT] = 3,
+	[SHM_ACCEPT] = 2,
 };
 
 static void encode(const struct shm_packet *p, uint8_t *bytes)

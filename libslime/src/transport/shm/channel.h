@@ -13,9 +13,9 @@
 
 enum shm_packet_kind {
 	SHM_BELL,	 /* one byte: a thread that sleeps there must poll the ring */
-	SHM_SEGMENT = 1, /* initiator: the segment, its page; a: nonce, b: where its page's mark is
-			  * in its process */
-	SHM_ACCEPT,	 /* acceptor: its page; a, b */
+	SHM_SEGMENT = 1, /* initiator: the segment, its page and board; a: nonce, b: where its
+			  * page's mark is in its process; id: this link's bit of the board */
+	SHM_ACCEPT,	 /* acceptor: its page and board; a, b, id */
 	SHM_READY,	 /* initiator: go */
 	SHM_MAP,	 /* give me your region id of generation a; b, c: its secret */
 	SHM_MAPPED,	 /* here it is, or why not: status; b: offset in the file, c: its length */
@@ -27,8 +27,8 @@ enum shm_packet_kind {
 	SHM_PACKET_KINDS,
 };
 
-#define SHM_PACKET_VERSION 3
-#define SHM_PACKET_FDS	   2
+#define SHM_PACKET_VERSION 4
+#define SHM_PACKET_FDS	   3
 
 struct shm_packet {
 	uint8_t kind;

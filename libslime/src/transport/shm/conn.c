@@ -77,7 +77,8 @@ static void end_now(struct shm_conn *c)
 	}
 	part_from_peer(c, cause == 0, was_ready);
 	sl_list_remove(&c->link);
-	sl_list_remove(&c->turn);
+	sl_list_remove(&c->copying);
+	shm_turn_leave(c);
 	events->broken(c->base.owner, cause, why);
 }
 
@@ -89,6 +90,7 @@ static void conn_forget(struct sl_conn *conn)
 	sl_auth_wipe(c->attr.key, sizeof(c->attr.key));
 	sl_greeting_forget(c->greeting);
 	shm_given_free(&c->given);
+	shm_peer_forget(c->context);
 	shm_retained_forget(c->retained);
 	shm_map_free(c);
 	free(c);
@@ -99,8 +101,9 @@ static void conn_destroy(struct sl_conn *conn)
 	struct shm_conn *c = conn_of(conn);
 
 	sl_auth_wipe(c->attr.key, sizeof(c->attr.key));
+	sl_todo_forget(&c->t->todo, &c->todo);
 	shm_segment_unmap(c->segment);
-	shm_page_unmap(c->peer_page);
+	shm_peer_put(c->context);
 	shm_map_free(c);
 	shm_retained_destroy(c->retained);
 	pthread_mutex_destroy(&c->lock);
@@ -108,6 +111,13 @@ static void conn_destroy(struct sl_conn *conn)
 }
 
 /* ---- passes ---- */
+
+/* Whether the next pass has to look at it, though nothing comes. */
+static bool is_busy(const struct shm_conn *c)
+{
+	return !sl_list_empty(&c->leaving) || !sl_list_empty(&c->cold) ||
+	       (!shm_turn_is_active(c) && shm_conn_has_message(c));
+}
 
 unsigned shm_conn_progress(struct shm_conn *c)
 {
@@ -119,8 +129,13 @@ unsigned shm_conn_progress(struct shm_conn *c)
 			n += shm_map_progress(c);
 		if (!n && !shm_work_any(c) && !sl_list_empty(&c->cold))
 			n += shm_map_warm(c);
+		if (shm_work_any(c) && sl_list_empty(&c->copying))
+			sl_list_append(&c->t->copying, &c->copying);
+		if (is_busy(c))
+			shm_conn_call(c);
 	}
-	if (atomic_load_explicit(&c->end_wanted, memory_order_acquire)) {
+	if (atomic_load_explicit(&c->end_wanted, memory_order_acquire) &&
+	    atomic_load_explicit(&c->state, memory_order_relaxed) != SHM_CONN_ENDED) {
 		end_now(c);
 		n++;
 	}
@@ -178,6 +193,8 @@ static const struct sl_conn_ops conn_ops = {
 /* Of a connection that is up. */
 static int on_packet_when_ready(struct shm_conn *c, struct shm_packet *p)
 {
+	/* A bell is for the ring, the others may leave work. */
+	shm_conn_call(c);
 	switch (p->kind) {
 	case SHM_BELL:
 		/* Before the next look at the ring: what comes behind that is rung for again. */
@@ -320,7 +337,9 @@ static int init_conn(struct shm_conn *c, struct shm_transport *t, const struct s
 	c->step = "the peer to come";
 	sl_list_init(&c->link);
 	sl_list_init(&c->turn);
+	sl_todo_entry_init(&c->todo);
 	sl_list_init(&c->works);
+	sl_list_init(&c->copying);
 	sl_list_init(&c->leaving);
 	sl_list_init(&c->cold);
 	sl_timer_init(&c->deadline, on_deadline);
@@ -347,6 +366,7 @@ int shm_conn_create(struct sl_transport *base, const struct sl_conn_attr *attr,
 	}
 	if (ret) {
 		sl_auth_wipe(c->attr.key, sizeof(c->attr.key));
+		sl_todo_forget(&t->todo, &c->todo);
 		shm_retained_destroy(c->retained);
 		free(c->maps);
 		free(c);
@@ -354,7 +374,7 @@ int shm_conn_create(struct sl_transport *base, const struct sl_conn_attr *attr,
 	}
 	pthread_mutex_init(&c->lock, NULL);
 	sl_list_append(&t->conns, &c->link);
-	sl_list_append(&t->awake, &c->turn);
+	shm_turn_join(c);
 	sl_timer_set(base->env->poller, &c->deadline, attr->deadline_ns);
 	*out = &c->base;
 	return 0;

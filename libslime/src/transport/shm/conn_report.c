@@ -15,6 +15,7 @@ void shm_conn_end(struct shm_conn *c, int cause, const char *why)
 		atomic_store(&c->end_wanted, true);
 	}
 	pthread_mutex_unlock(&c->lock);
+	shm_conn_call(c);
 	c->t->base.env->kick(c->t->base.env->arg);
 }
 

@@ -92,14 +92,17 @@ static bool suits(struct shm_conn *c, bool works)
 }
 
 /* What SEGMENT and ACCEPT have in common. */
-static int take_peer(struct shm_conn *c, const struct shm_packet *p, int page_fd)
+static int take_peer(struct shm_conn *c, const struct shm_packet *p, int page_fd, int board_fd)
 {
-	int ret = watch_process(c, c->sock.fd, p->c);
+	int ret = p->id < SHM_BOARD_BITS ? watch_process(c, c->sock.fd, p->c) : -EPROTO;
 
 	if (!ret)
-		ret = shm_page_map(page_fd, &c->peer_page);
+		ret = shm_peer_get(c->t, page_fd, board_fd, &c->context);
 	if (ret)
 		return ret;
+	c->peer_page = c->context->page;
+	c->peer_board = c->context->board;
+	c->peer_bit = p->id;
 	c->peer_flags = p->flags;
 	c->mark_at = p->b;
 	memcpy(c->mark, c->peer_page->mark, sizeof(c->mark));
@@ -123,6 +126,7 @@ static int send_self(struct shm_conn *c, uint8_t kind, int segment_fd)
 	struct shm_packet p = {
 		.kind = kind,
 		.flags = modes[env->attr->foreign_memory] | reached(c),
+		.id = c->bit,
 		.a = c->nonce,
 		.b = (uintptr_t)c->t->page->mark,
 		.c = c->t->start_time,
@@ -131,6 +135,7 @@ static int send_self(struct shm_conn *c, uint8_t kind, int segment_fd)
 	if (segment_fd >= 0)
 		p.fds[p.n_fds++] = segment_fd;
 	p.fds[p.n_fds++] = c->t->page_fd;
+	p.fds[p.n_fds++] = c->t->board_fd;
 	return shm_channel_send(c->sock.fd, &p);
 }
 
@@ -173,7 +178,7 @@ static int on_segment(struct shm_conn *c, struct shm_packet *p)
 	c->other = &c->segment->initiator;
 	if (atomic_load(&c->other->nonce) != p->a)
 		return -EPROTO;
-	ret = take_peer(c, p, p->fds[1]);
+	ret = take_peer(c, p, p->fds[1], p->fds[2]);
 	if (!ret && !suits(c, !c->base.no_foreign))
 		ret = -EOPNOTSUPP;
 	if (!ret)
@@ -193,7 +198,7 @@ static int on_accept(struct shm_conn *c, struct shm_packet *p)
 		return -EPROTO;
 	if (atomic_load(&c->other->nonce) != p->a)
 		return -EPROTO;
-	ret = take_peer(c, p, p->fds[0]);
+	ret = take_peer(c, p, p->fds[0], p->fds[1]);
 	c->base.any_region = p->flags & SHM_FOREIGN_REACHED;
 	if (!ret && !suits(c, !c->base.no_foreign && c->base.any_region))
 		ret = -EOPNOTSUPP;

@@ -22,6 +22,12 @@ static bool peer_sleeps(const struct shm_conn *c)
 	return atomic_load_explicit(&c->peer_page->sleeping, memory_order_relaxed);
 }
 
+/* Whether the peer looks at this ring in every pass, since there is much of late. */
+static inline bool peer_looks(const struct shm_conn *c)
+{
+	return atomic_load_explicit(&c->other->looks, memory_order_relaxed);
+}
+
 /*
  * A bell makes the socket readable: the peer does not sleep before it took that out, said so, and
  * looked at the ring once more. Several are better than one: what comes while the peer wakes up has
@@ -47,10 +53,24 @@ __attribute__((cold)) static void wake_peer(struct shm_conn *c)
 		shm_conn_end(c, ret, "cannot wake the peer");
 }
 
+/* Of a peer that does not look at this ring in every pass. Its word first: the peer takes what
+ * there is of the words that are marked. */
+static void mark_board(const struct shm_conn *c)
+{
+	struct shm_board *board = c->peer_board;
+	uint32_t word = c->peer_bit / 64;
+	uint64_t bit = UINT64_C(1) << c->peer_bit % 64;
+
+	if (!(atomic_fetch_or(&board->words[word], bit) & bit))
+		atomic_fetch_or(&board->marked, UINT64_C(1) << word);
+}
+
 static inline void ring_peer(struct shm_conn *c)
 {
-	/* What was published comes before the look at whether the peer sleeps. */
+	/* What was published comes before the look at whether the peer looks here, or sleeps. */
 	atomic_thread_fence(memory_order_seq_cst);
+	if (!peer_looks(c))
+		mark_board(c);
 	if (peer_sleeps(c))
 		wake_peer(c);
 }
@@ -208,13 +228,14 @@ unsigned shm_ring_drain(struct shm_conn *c, unsigned max)
 
 static unsigned take_next(void *arg);
 
-/* After some messages more of them are likely; but none that follows a malformed one is taken. */
+/* After some messages of a connection that is active more of them are likely; but none that follows
+ * a malformed one is taken. */
 static void expect_more(struct shm_conn *c)
 {
 	struct sl_next *next = c->t->base.env->next;
 
-	if (c->rx_over) {
-		shm_ring_expect_nothing(c);
+	if (c->rx_over || !shm_turn_is_active(c)) {
+		*next = (struct sl_next){ .word = NULL };
 		return;
 	}
 	next->word = &c->rx_next->seq;
@@ -316,7 +337,8 @@ static inline void post(struct shm_conn *c, const struct sl_msg *m, const uint8_
 		atomic_store_explicit(going, m->w[0], memory_order_release);
 	write_message(e, n, m, payload);
 	announce(c);
-	fetch_to_write(c, e, payload);
+	if (peer_looks(c))
+		fetch_to_write(c, e, payload);
 }
 
 void shm_ring_post(struct sl_conn *conn, const struct sl_msg *m)

@@ -131,3 +131,32 @@ void shm_page_unmap(const struct shm_page *page)
 	if (page)
 		munmap((void *)(uintptr_t)page, sizeof(*page));
 }
+
+int shm_board_create(struct shm_board **out, int *fd)
+{
+	void *addr = NULL;
+	int ret = create("slime-board", sizeof(**out), SEALS_NEEDED, &addr, fd);
+
+	if (ret)
+		return ret;
+	*out = addr;
+	/* Its memory is ours, not that of the first peer that writes. */
+	atomic_store(&(*out)->marked, 0);
+	return 0;
+}
+
+int shm_board_map(int fd, struct shm_board **out)
+{
+	void *addr = NULL;
+	int ret = shm_map_sealed(fd, sizeof(**out), PROT_READ | PROT_WRITE, &addr);
+
+	if (!ret)
+		*out = addr;
+	return ret;
+}
+
+void shm_board_unmap(struct shm_board *board)
+{
+	if (board)
+		munmap(board, sizeof(*board));
+}

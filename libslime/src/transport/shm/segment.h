@@ -33,6 +33,7 @@ struct shm_half {
 	 * memory that was read of the owner may be other bytes by then. */
 	_Atomic uint32_t ended;
 	_Atomic uint32_t n_heard; /* bells that its owner took out of the socket */
+	_Atomic uint32_t looks;	  /* not 0: its owner looks at the other's ring in every pass */
 	_Atomic uint64_t imm_taken __attribute__((aligned(SL_CACHE_LINE)));
 	struct shm_entry ring[SL_RING_ENTRIES] __attribute__((aligned(2 * SL_CACHE_LINE)));
 	uint8_t slots[SL_SLOTS_LEN] __attribute__((aligned(SL_CACHE_LINE)));
@@ -63,6 +64,19 @@ struct shm_page {
 	uint8_t mark[SHM_MARK_LEN] __attribute__((aligned(16)));
 };
 
+#define SHM_BOARD_WORDS 64
+#define SHM_BOARD_BITS	(64 * SHM_BOARD_WORDS)
+
+/*
+ * A context's board that its peers write: the bit of each link that has a message for it, where it
+ * does not look at the link's ring in every pass. Links may share a bit. It is a hint: each peer
+ * can set and clear all bits.
+ */
+struct shm_board {
+	_Atomic uint64_t marked; /* words that have a bit */
+	_Atomic uint64_t words[SHM_BOARD_WORDS];
+} __attribute__((aligned(SL_CACHE_LINE)));
+
 /* A new segment, mapped; *fd is the memfd to give to the peer, and the caller's. */
 int shm_segment_create(struct shm_segment **out, int *fd);
 
@@ -77,6 +91,11 @@ void shm_segment_unmap(struct shm_segment *s);
 int shm_page_create(struct shm_page **out, int *fd);
 int shm_page_map(int fd, const struct shm_page **out);
 void shm_page_unmap(const struct shm_page *page);
+
+/* The board of a context; its memfd is for all peers to write. */
+int shm_board_create(struct shm_board **out, int *fd);
+int shm_board_map(int fd, struct shm_board **out);
+void shm_board_unmap(struct shm_board *board);
 
 /*
  * Map the whole of a peer's memfd: it must be sealed against growing, shrinking and new seals, and

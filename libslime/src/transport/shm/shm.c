@@ -10,16 +10,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "src/transport/link_listener.h"
 #include "src/transport/shm/shm.h"
 
-/* A server of many clients looks at those that are at it; one that comes back is found after a few
- * passes, and at once when it was rung for. */
-#define PASSES_UNTIL_IDLE 1024
-#define IDLE_PER_PASS	  2
 /* Bytes that a pass copies for all links, where several ops wait. A message waits for so many. */
-#define COPIED_PER_PASS (UINT64_C(512) << 10)
+#define COPIED_PER_PASS	  (UINT64_C(512) << 10)
+#define PASSES_UNTIL_REST 1024
+/* So long a message may lie unseen whose mark a peer has cleared. */
+#define ALL_NS (2 * SL_NS_PER_MS)
 
 /* The abstract name: other network namespaces cannot see it, and nothing is left behind. */
 static int listen_on(const char *name)
@@ -66,26 +66,35 @@ static int create(const struct sl_transport_env *env, struct sl_transport **out)
 	t->base = (struct sl_transport){ .ops = &sl_shm_transport, .env = env };
 	sl_list_init(&t->conns);
 	sl_list_init(&t->retained);
-	sl_list_init(&t->awake);
-	sl_list_init(&t->idle);
-	t->base.watched[0] = &t->awake;
-	t->base.watched[1] = &t->idle;
+	sl_list_init(&t->peers);
+	sl_list_init(&t->active);
+	sl_list_init(&t->copying);
+	sl_todo_init(&t->todo);
+	t->base.watched[0] = &t->conns;
+	t->base.todo = &t->todo;
 	ret = shm_start_time(getpid(), &t->start_time);
 	if (ret)
 		goto free_t;
 	ret = shm_page_create(&t->page, &t->page_fd);
 	if (ret)
 		goto free_t;
-	ret = open_door(t);
+	ret = shm_board_create(&t->board, &t->board_fd);
 	if (ret)
 		goto free_page;
+	ret = open_door(t);
+	if (ret)
+		goto free_board;
 	*out = &t->base;
 	return 0;
 
+free_board:
+	shm_board_unmap(t->board);
+	close(t->board_fd);
 free_page:
 	shm_page_unmap(t->page);
 	close(t->page_fd);
 free_t:
+	sl_todo_fini(&t->todo);
 	sl_error("shm", "not available: %s", strerror(-ret));
 	free(t);
 	return ret;
@@ -100,6 +109,9 @@ static void destroy(struct sl_transport *base)
 	sl_link_listener_destroy(t->listener);
 	shm_page_unmap(t->page);
 	close(t->page_fd);
+	shm_board_unmap(t->board);
+	close(t->board_fd);
+	sl_todo_fini(&t->todo);
 	free(t);
 }
 
@@ -128,29 +140,34 @@ static int offer(struct sl_transport *base, const struct sl_link_id *self,
 	return 0;
 }
 
-static struct shm_conn *conn_of(struct sl_list *turn)
-{
-	return SL_CONTAINER_OF(turn, struct shm_conn, turn);
-}
+/* ---- progress ---- */
 
-static void move(struct shm_conn *c, struct sl_list *to)
+static unsigned run_todo(struct shm_transport *t)
 {
-	sl_list_remove(&c->turn);
-	sl_list_append(to, &c->turn);
-	c->quiet_passes = 0;
+	unsigned passes = sl_todo_count(&t->todo);
+	struct sl_todo_entry *e;
+	unsigned n = 0;
+
+	/* What comes in meanwhile has its turn in the next pass. */
+	while (passes-- && (e = sl_todo_take(&t->todo)))
+		n += shm_conn_progress(SL_CONTAINER_OF(e, struct shm_conn, todo));
+	return n;
 }
 
 /* The link that waits longest has its turn. */
 static unsigned copy_turn(struct shm_transport *t, uint64_t *budget)
 {
-	struct sl_list *e;
+	struct sl_list *e, *tmp;
 
-	sl_list_for_each (e, &t->awake) {
-		struct shm_conn *c = conn_of(e);
+	sl_list_for_each_safe (e, tmp, &t->copying) {
+		struct shm_conn *c = SL_CONTAINER_OF(e, struct shm_conn, copying);
 		unsigned n = shm_work_any(c) ? shm_work_turn(c, budget) : 0;
 
+		/* What is submitted from here on has the link looked at again. */
+		if (n || !shm_work_any(c))
+			sl_list_remove(e);
 		if (n) {
-			move(c, &t->awake);
+			sl_list_append(&t->copying, e);
 			return n;
 		}
 	}
@@ -170,59 +187,109 @@ static unsigned copy_portion(struct shm_transport *t)
 	return n;
 }
 
-static unsigned poll_awake(struct shm_transport *t)
+static unsigned poll_active(struct shm_transport *t)
 {
 	struct sl_list *e, *tmp;
-	bool works = false;
 	unsigned n = 0;
 
-	sl_list_for_each_safe (e, tmp, &t->awake) {
-		struct shm_conn *c = conn_of(e);
+	sl_list_for_each_safe (e, tmp, &t->active) {
+		struct shm_conn *c = SL_CONTAINER_OF(e, struct shm_conn, turn);
 
-		if (!shm_conn_is_quiet(c)) {
+		if (shm_conn_has_message(c)) {
 			c->quiet_passes = 0;
-			works |= shm_work_any(c);
 			n += shm_conn_progress(c);
-		} else if (++c->quiet_passes >= PASSES_UNTIL_IDLE) {
-			move(c, &t->idle);
+		} else if (++c->quiet_passes >= PASSES_UNTIL_REST) {
+			shm_turn_rest(c);
 		}
 	}
-	return works ? n + copy_portion(t) : n;
+	return n;
 }
 
-/* The first at most max of them, which go to the end of the list. */
-static unsigned poll_idle(struct shm_transport *t, unsigned max)
+/* Of one that is not active. It may be gone afterwards. */
+static unsigned poll_other(struct shm_conn *c)
 {
-	struct sl_list *last = t->idle.prev;
+	if (atomic_load_explicit(&c->state, memory_order_relaxed) != SHM_CONN_READY ||
+	    !shm_conn_has_message(c))
+		return 0;
+	shm_turn_found(c);
+	return shm_conn_progress(c);
+}
+
+static unsigned poll_bit(struct shm_transport *t, unsigned bit)
+{
+	struct shm_conn *next = t->by_bit[bit];
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < max && !sl_list_empty(&t->idle); i++) {
-		struct sl_list *e = t->idle.next;
-		struct shm_conn *c = conn_of(e);
-		bool quiet = shm_conn_is_quiet(c);
+	while (next) {
+		struct shm_conn *c = next;
 
-		move(c, quiet ? &t->idle : &t->awake);
-		/* It may be gone afterwards. */
-		if (!quiet)
-			n += shm_conn_progress(c);
-		if (e == last)
-			break;
+		next = c->same_bit;
+		if (!shm_turn_is_active(c))
+			n += poll_other(c);
 	}
 	return n;
+}
+
+/* A bit is taken out, then the rings are looked at: what comes behind that is marked again. */
+static unsigned poll_marked(struct shm_transport *t)
+{
+	uint64_t words = atomic_exchange(&t->board->marked, 0);
+	unsigned n = 0;
+
+	for (; words; words &= words - 1) {
+		unsigned word = (unsigned)__builtin_ctzll(words);
+		uint64_t bits = atomic_exchange(&t->board->words[word], 0);
+
+		for (; bits; bits &= bits - 1)
+			n += poll_bit(t, word * 64 + (unsigned)__builtin_ctzll(bits));
+	}
+	return n;
+}
+
+static unsigned poll_all(struct shm_transport *t)
+{
+	struct sl_list *e, *tmp;
+	unsigned n = 0;
+
+	sl_list_for_each_safe (e, tmp, &t->conns) {
+		struct shm_conn *c = SL_CONTAINER_OF(e, struct shm_conn, link);
+
+		if (!shm_turn_is_active(c))
+			n += poll_other(c);
+	}
+	return n;
+}
+
+/* Peers can clear the board: who is about to sleep must not leave anything behind, and who goes on
+ * finds it in time. */
+static bool all_are_due(struct shm_transport *t)
+{
+	uint64_t now;
+
+	if (atomic_load_explicit(&t->page->sleeping, memory_order_relaxed))
+		return true;
+	if (!*t->base.env->poll_all)
+		return false;
+	now = sl_clock_ns();
+	if (now < t->all_due_ns)
+		return false;
+	t->all_due_ns = now + ALL_NS;
+	return true;
 }
 
 static unsigned progress(struct sl_transport *base)
 {
 	struct shm_transport *t = (struct shm_transport *)base;
-	unsigned n = poll_awake(t);
-	bool all;
+	unsigned n = 0;
 
-	if (sl_list_empty(&t->idle))
-		return n;
-	/* Who is about to sleep must not leave anything behind. */
-	all = *base->env->poll_all ||
-	      atomic_load_explicit(&t->page->sleeping, memory_order_relaxed);
-	return n + poll_idle(t, all ? UINT_MAX : IDLE_PER_PASS);
+	if (sl_todo_count(&t->todo))
+		n += run_todo(t);
+	n += poll_active(t);
+	if (atomic_load_explicit(&t->board->marked, memory_order_relaxed))
+		n += poll_marked(t);
+	if (all_are_due(t))
+		n += poll_all(t);
+	return sl_list_empty(&t->copying) ? n : n + copy_portion(t);
 }
 
 static void arm(struct sl_transport *base)

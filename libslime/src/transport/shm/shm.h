@@ -7,6 +7,8 @@
  *	conn.c        a connection: packets, life, end
  *	conn_report.c what its parts report to it
  *	ring.c        its messages
+ *	peer.c        what we have of a peer's context
+ *	turn.c        which of them a pass looks at
  *	work.c        one-sided work: a bounded share of it in submit
  *	foreign.c     copies where nothing is mapped, by process_vm_readv and process_vm_writev
  *	map.c         the peer's regions that we have
@@ -30,6 +32,7 @@
 #include "src/transport/link_listener.h"
 #include "src/transport/shm/channel.h"
 #include "src/transport/shm/segment.h"
+#include "src/transport/todo.h"
 #include "src/transport/transport.h"
 
 /* A peer's region id is below this: the largest max_regions. */
@@ -48,13 +51,33 @@ struct shm_transport {
 	char name[40]; /* of the abstract unix socket */
 	struct shm_page *page;
 	int page_fd;
-	uint64_t start_time;	 /* of this process */
+	uint64_t start_time; /* of this process */
+	struct shm_board *board;
+	int board_fd;
+	struct sl_todo todo;	 /* connections that the next pass looks at, whatever for */
 	struct sl_list conns;	 /* [token] */
 	struct sl_list retained; /* [token] */
-	/* The connections again. Every pass looks at the awake ones, and at some of those where
-	 * nothing happened for long. [token] */
-	struct sl_list awake;
-	struct sl_list idle;
+	struct sl_list peers;	 /* [token] */
+
+	/* turn.c; [token] */
+	struct sl_list active; /* each pass looks at their rings */
+	unsigned n_active;
+	struct shm_conn *by_bit[SHM_BOARD_BITS]; /* the first connection of each; NULL: none */
+	uint32_t next_bit;
+	uint64_t n_found;    /* messages of others that were found */
+	uint64_t all_due_ns; /* a pass looks at all of them */
+
+	struct sl_list copying; /* connections with works; the next one is first. [token] */
+};
+
+/* What we have of the context at the other end of one link or several. [token] */
+struct shm_peer {
+	struct sl_list link;
+	unsigned n_links;
+	dev_t dev, board_dev; /* of the files: they tell it from others */
+	ino_t page_ino, board_ino;
+	const struct shm_page *page;
+	struct shm_board *board;
 };
 
 /* ---- ours that the peer has ---- */
@@ -126,11 +149,17 @@ struct shm_conn {
 	struct sl_conn base;
 	struct shm_transport *t;
 	struct sl_list link;
-	struct sl_list turn;	 /* among the awake or the idle ones */
-	uint32_t quiet_passes;	 /* while awake */
+	struct sl_todo_entry todo;
 	_Atomic uint32_t state;	 /* enum shm_conn_state */
 	_Atomic uint32_t n_busy; /* submits that copy, and posts that ring */
 	bool initiator;
+
+	/* turn.c; [token] */
+	struct sl_list turn;	   /* among the active ones, or in no list */
+	uint32_t quiet_passes;	   /* while there */
+	uint32_t bit;		   /* of our board */
+	struct shm_conn *same_bit; /* the next one that has it */
+	uint64_t found_at;	   /* t->n_found of its last message, while it was not active */
 
 	/* Handshake. [token] */
 	struct sl_conn_attr attr; /* an initiator's, to dial with; the key is wiped once ready */
@@ -152,9 +181,12 @@ struct shm_conn {
 	bool said_bye; /* the peer closed in order */
 
 	struct shm_segment *segment;
-	struct shm_half *own;	/* we write */
-	struct shm_half *other; /* we read */
+	struct shm_half *own;	  /* we write */
+	struct shm_half *other;	  /* we read */
+	struct shm_peer *context; /* of the peer's end; its page and board are the next two */
 	const struct shm_page *peer_page;
+	struct shm_board *peer_board;
+	uint32_t peer_bit;	 /* of it */
 	_Atomic uint32_t n_rung; /* bells that were sent */
 	uint32_t n_heard;	 /* and that came. [token] */
 
@@ -168,7 +200,8 @@ struct shm_conn {
 	pthread_mutex_t lock; /* of works, maps' creation, and the wish to end */
 	struct sl_list works; /* ops that are not done with */
 	_Atomic uint32_t n_works;
-	uint32_t n_fences; /* works that wait for those before them */
+	struct sl_list copying; /* in the transport's list, or in none. [token] */
+	uint32_t n_fences;	/* works that wait for those before them */
 	_Atomic bool end_wanted;
 	int end_cause;
 	char end_why[96];
@@ -189,14 +222,33 @@ static inline bool shm_conn_has_message(const struct shm_conn *c)
 	return atomic_load_explicit(&c->rx_next->seq, memory_order_acquire) == c->rx_seq + 1;
 }
 
-/* Whether a pass would find nothing to do, as most do. [token] */
-static inline bool shm_conn_is_quiet(const struct shm_conn *c)
+/* peer.c; [token] */
+
+/* The context with this page and board, whose files are checked when they are mapped. */
+int shm_peer_get(struct shm_transport *t, int page_fd, int board_fd, struct shm_peer **out);
+void shm_peer_put(struct shm_peer *p);
+void shm_peer_forget(struct shm_peer *p); /* in a child after fork */
+
+/* turn.c; [token] */
+
+/* The connection gets a bit of our board; and ends. */
+void shm_turn_join(struct shm_conn *c);
+void shm_turn_leave(struct shm_conn *c);
+/* There is a message of a connection that was not active: it becomes active if it had one of the
+ * last few. */
+void shm_turn_found(struct shm_conn *c);
+/* Nothing came for long: the peer is to mark the board from now on. */
+void shm_turn_rest(struct shm_conn *c);
+
+static inline bool shm_turn_is_active(const struct shm_conn *c)
 {
-	if (atomic_load_explicit(&c->end_wanted, memory_order_relaxed))
-		return false;
-	return atomic_load_explicit(&c->state, memory_order_relaxed) != SHM_CONN_READY ||
-	       (!shm_conn_has_message(c) && sl_list_empty(&c->leaving) && sl_list_empty(&c->cold) &&
-		!atomic_load_explicit(&c->n_works, memory_order_relaxed));
+	return !sl_list_empty(&c->turn);
+}
+
+/* The next pass looks at it. Any thread, any lock. */
+static inline void shm_conn_call(struct shm_conn *c)
+{
+	sl_todo_put(&c->t->todo, &c->todo);
 }
 
 /* conn.c */

@@ -137,6 +137,7 @@ static void park(struct shm_conn *c, struct slime_op *op)
 	atomic_fetch_add(&c->n_works, 1);
 	c->n_fences += is_fence(op);
 	pthread_mutex_unlock(&c->lock);
+	shm_conn_call(c);
 	/* The op may be gone by now. */
 	if (waited_for)
 		env->nudge(env->arg);

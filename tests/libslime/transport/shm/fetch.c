@@ -87,6 +87,7 @@ static void post_quietly(struct reader *x, const struct sl_msg *m)
 	x->entry = &r->own->ring[r->n_posted % SL_RING_ENTRIES];
 	x->entry->m = *m;
 	atomic_store_explicit(&x->entry->seq, ++r->n_posted, memory_order_release);
+	raw_shm_mark(r);
 }
 
 /* The number stays: it says that there is a message, and nothing of it. */

@@ -79,6 +79,7 @@ static void add_method(struct fuzz_peer *p, const char *name, slime_rpc_fn *fn, 
 
 static void make_fds(struct fuzz_peer *p)
 {
+	struct shm_board *board;
 	struct shm_page *page;
 	int ends[2];
 
@@ -89,6 +90,8 @@ static void make_fds(struct fuzz_peer *p)
 	if (p->foreign)
 		memcpy(fuzz_peer_mark(), page->mark, SHM_MARK_LEN);
 	shm_page_unmap(page);
+	fuzz_must(shm_board_create(&board, &p->fds[FUZZ_FD_BOARD]) == 0);
+	shm_board_unmap(board);
 	p->fds[FUZZ_FD_EVENT] = eventfd(0, EFD_CLOEXEC);
 	p->fds[FUZZ_FD_REGION] = sealed_file(8192, SEALS);
 	p->fds[FUZZ_FD_UNSEALED] = sealed_file(sizeof(struct shm_segment), 0);
@@ -281,15 +284,15 @@ size_t fuzz_peer_say(struct fuzz_peer *p, const uint8_t *data, size_t size)
 
 void fuzz_peer_link(struct fuzz_peer *p)
 {
-	static const uint8_t segment[] = { 3 | 2 << 4, FUZZ_FD_SEGMENT, FUZZ_FD_PAGE, 0,
-					   SHM_SEGMENT };
+	static const uint8_t segment[] = { 3 | 3 << 4, FUZZ_FD_SEGMENT, FUZZ_FD_PAGE, FUZZ_FD_BOARD,
+					   0,	       SHM_SEGMENT };
 	static const uint8_t ready[] = { 0, 0, SHM_READY };
-	uint8_t out[3 + PACKET_LEN] = { 0 };
+	uint8_t out[4 + PACKET_LEN] = { 0 };
 
 	memcpy(out, segment, sizeof(segment));
-	out[3 + AT_FLAGS] = p->foreign ? SHM_FOREIGN_ALLOWED : 0;
-	put_u64(out + 3 + AT_B, FUZZ_PEER_MARK);
-	fuzz_must(fuzz_peer_say(p, out, 3 + PACKET_LEN) > 0);
+	out[4 + AT_FLAGS] = p->foreign ? SHM_FOREIGN_ALLOWED : 0;
+	put_u64(out + 4 + AT_B, FUZZ_PEER_MARK);
+	fuzz_must(fuzz_peer_say(p, out, 4 + PACKET_LEN) > 0);
 	memset(out, 0, sizeof(out));
 	memcpy(out, ready, sizeof(ready));
 	out[1 + AT_FLAGS] = p->foreign ? SHM_FOREIGN_REACHED : 0;

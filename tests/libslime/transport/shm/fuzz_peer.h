@@ -30,6 +30,7 @@ enum fuzz_fd {
 	FUZZ_FD_UNSEALED,
 	FUZZ_FD_PIPE,
 	FUZZ_FD_SHORT, /* sealed, 16 bytes */
+	FUZZ_FD_BOARD,
 	FUZZ_FDS,
 };
 

@@ -98,6 +98,31 @@ static void page__without_seals_is_refused_by_an_initiator(void **state)
 	assert_refused_with(*state, SHM_ACCEPT, 0, sealed_file(sizeof(struct shm_page), 0));
 }
 
+/* ---- the board ---- */
+
+static void board__without_seals_is_refused(void **state)
+{
+	assert_refused_with(*state, SHM_SEGMENT, 2, sealed_file(sizeof(struct shm_board), 0));
+}
+
+static void board__too_short_is_refused_by_an_initiator(void **state)
+{
+	assert_refused_with(*state, SHM_ACCEPT, 1,
+			    sealed_file(sizeof(struct shm_board) - 64, SEALS));
+}
+
+static void board__with_a_bit_out_of_range_is_refused(void **state)
+{
+	struct raw_shm *r = *state;
+	struct shm_packet p;
+
+	raw_shm_greet(r, true);
+	p = raw_shm_introduction(r, SHM_SEGMENT);
+	p.id = SHM_BOARD_BITS;
+	raw_shm_say(r, &p);
+	raw_shm_assert_broken(r, -EPROTO, "Protocol error");
+}
+
 /* ---- the bell ---- */
 
 /* How many bells came since the last look. */
@@ -125,7 +150,7 @@ static void send_bell(const struct raw_shm *r)
 	assert_ok(shm_channel_ring(r->sock));
 }
 
-static void introduction__has_no_descriptor_but_the_page(void **state)
+static void introduction__has_no_descriptor_but_the_page_and_the_board(void **state)
 {
 	struct raw_shm *r = *state;
 	struct shm_packet p;
@@ -135,7 +160,7 @@ static void introduction__has_no_descriptor_but_the_page(void **state)
 	raw_shm_say(r, &p);
 	p = raw_shm_hear(r);
 	assert_int_equal(p.kind, SHM_ACCEPT);
-	assert_int_equal(p.n_fds, 1);
+	assert_int_equal(p.n_fds, 2);
 }
 
 static void bell__is_rung_for_a_peer_that_sleeps_until_too_many_are_not_heard(void **state)
@@ -251,7 +276,7 @@ static void packet__before_its_time_ends_the_connection(void **state)
 		if (early[i] == SHM_ACCEPT) {
 			p = raw_shm_introduction(r, SHM_SEGMENT);
 			p.kind = SHM_ACCEPT;
-			p.n_fds = 1;
+			p.n_fds = 2;
 		}
 		raw_shm_say(r, &p);
 		raw_shm_assert_broken(r, -EPROTO, "Protocol error");
@@ -312,8 +337,11 @@ int main(void)
 		IN_RAW_SHM(segment__that_is_no_memory_is_refused),
 		IN_RAW_SHM(segment__with_another_nonce_than_was_said_is_refused),
 		IN_RAW_SHM(page__without_seals_is_refused),
+		IN_RAW_SHM(board__without_seals_is_refused),
+		IN_RAW_SHM(board__too_short_is_refused_by_an_initiator),
+		IN_RAW_SHM(board__with_a_bit_out_of_range_is_refused),
 		IN_RAW_SHM(page__without_seals_is_refused_by_an_initiator),
-		IN_RAW_SHM(introduction__has_no_descriptor_but_the_page),
+		IN_RAW_SHM(introduction__has_no_descriptor_but_the_page_and_the_board),
 		IN_RAW_SHM(bell__is_rung_for_a_peer_that_sleeps_until_too_many_are_not_heard),
 		IN_RAW_SHM(bell__of_a_peer_that_never_reads_does_not_stop_us),
 		IN_RAW_SHM(bell__that_comes_is_heard),

@@ -98,7 +98,7 @@ static void recv__a_bell_with_a_descriptor_leaves_none(void **state)
 
 static void recv__more_descriptors_than_fit_are_closed(void **state)
 {
-	const uint8_t segment[PACKET_LEN] = { SHM_PACKET_VERSION, SHM_SEGMENT, 0, 2 };
+	const uint8_t segment[PACKET_LEN] = { SHM_PACKET_VERSION, SHM_SEGMENT, 0, 3 };
 
 	(void)state;
 	assert_int_equal(answer_to(segment, sizeof(segment), 8), -EPROTO);
@@ -106,10 +106,10 @@ static void recv__more_descriptors_than_fit_are_closed(void **state)
 
 static void recv__a_packet_too_long_leaves_no_descriptor(void **state)
 {
-	const uint8_t segment[PACKET_LEN + 8] = { SHM_PACKET_VERSION, SHM_SEGMENT, 0, 2 };
+	const uint8_t segment[PACKET_LEN + 8] = { SHM_PACKET_VERSION, SHM_SEGMENT, 0, 3 };
 
 	(void)state;
-	assert_int_equal(answer_to(segment, sizeof(segment), 2), -EPROTO);
+	assert_int_equal(answer_to(segment, sizeof(segment), 3), -EPROTO);
 }
 
 int main(void)

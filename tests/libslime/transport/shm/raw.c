@@ -36,6 +36,7 @@ static void make_offer(struct raw_shm *r)
 {
 	assert_ok(shm_segment_create(&r->segment, &r->segment_fd));
 	assert_ok(shm_page_create(&r->page, &r->page_fd));
+	assert_ok(shm_board_create(&r->board, &r->board_fd));
 }
 
 static void echo(void *arg, struct slime_rpc_request *req)
@@ -113,8 +114,11 @@ int raw_shm_teardown(void **state)
 	log_lines_release();
 	shm_segment_unmap(r->segment);
 	shm_page_unmap(r->page);
+	shm_board_unmap(r->board);
+	shm_board_unmap(r->our_board);
 	close(r->segment_fd);
 	close(r->page_fd);
+	close(r->board_fd);
 	free(r);
 	return 0;
 }
@@ -313,6 +317,7 @@ struct shm_packet raw_shm_introduction(struct raw_shm *r, uint8_t kind)
 	}
 	assert_ok(shm_start_time(r->pid, &p.c));
 	p.fds[p.n_fds++] = r->page_fd;
+	p.fds[p.n_fds++] = r->board_fd;
 	return p;
 }
 
@@ -357,6 +362,10 @@ struct shm_packet raw_shm_hear(struct raw_shm *r)
 	assert_ok(ret);
 	if (p.kind == SHM_SEGMENT)
 		take_segment(r, p.fds[0]);
+	if (p.kind == SHM_SEGMENT || p.kind == SHM_ACCEPT) {
+		assert_ok(shm_board_map(p.fds[p.n_fds - 1], &r->our_board));
+		r->our_bit = p.id;
+	}
 	shm_packet_close_fds(&p);
 	return p;
 }
@@ -375,6 +384,14 @@ void raw_shm_link(struct raw_shm *r)
 }
 
 /* ---- the link ---- */
+
+void raw_shm_mark(struct raw_shm *r)
+{
+	uint32_t word = r->our_bit / 64;
+
+	atomic_fetch_or(&r->our_board->words[word], UINT64_C(1) << r->our_bit % 64);
+	atomic_fetch_or(&r->our_board->marked, UINT64_C(1) << word);
+}
 
 void raw_shm_write(struct raw_shm *r, const struct sl_msg *m)
 {

@@ -64,7 +64,10 @@ struct raw_shm {
 	struct shm_half *own;	/* the peer writes */
 	struct shm_half *other; /* our end writes */
 	struct shm_page *page;
-	int segment_fd, page_fd;
+	struct shm_board *board;
+	int segment_fd, page_fd, board_fd;
+	struct shm_board *our_board; /* of our end, which the peer may write; NULL: not heard of */
+	uint32_t our_bit;
 	uint64_t n_posted;
 };
 
@@ -94,7 +97,10 @@ void raw_shm_kill(struct raw_shm *r);
 /* Let our end do what there is to do. */
 void raw_shm_turn(struct raw_shm *r);
 
-/* A message in the ring, as an honest peer posts it; post: and our end looks at it. */
+/* The link's bit of our board. */
+void raw_shm_mark(struct raw_shm *r);
+
+/* A message in the ring, which our board is not told of; post: and our end looks at all it has. */
 void raw_shm_write(struct raw_shm *r, const struct sl_msg *m);
 void raw_shm_post(struct raw_shm *r, const struct sl_msg *m);
 
