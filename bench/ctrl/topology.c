@@ -115,7 +115,8 @@ static void on_wanted(void *arg, const struct nc_error *error, const struct nc_w
 
 static void read_wanted(struct agent *g)
 {
-	crowd_called(g, "wanted", nc_get_wanted(g->client, on_wanted, g));
+	/* A topology has at most 100,000 links: of so small a mesh one page has all of an agent. */
+	crowd_called(g, "wanted", nc_get_wanted(g->client, NULL, on_wanted, g));
 }
 
 static void on_event(void *arg, struct agent *to, const struct nc_event *event)

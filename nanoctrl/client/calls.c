@@ -10,7 +10,8 @@
 #include "nanoctrl/client/client.h"
 #include "nanoctrl/client/request.h"
 
-#define PAGE_LIMIT "200"
+#define PAGE_LIMIT   "200"
+#define WANTED_LIMIT "1000" /* links: some 100 KiB */
 
 /* How an answer is decoded and given to the user's function. */
 
@@ -614,11 +615,12 @@ int nc_poll_own_events(struct nc_client *client, const char *cursor, uint32_t wa
 
 /* --- topologies --- */
 
-int nc_get_wanted(struct nc_client *client, nc_wanted_fn *fn, void *arg)
+int nc_get_wanted(struct nc_client *client, const char *after, nc_wanted_fn *fn, void *arg)
 {
 	check_lease(client);
 	return start(client, (struct request){ .method = NC_GET,
 					       .segments = { "agents", client->agent, "wanted" },
+					       .query = { "limit", WANTED_LIMIT, "after", after },
 					       .finish = finish_wanted,
 					       .fn = (nc_any_fn *)fn,
 					       .arg = arg });

@@ -371,6 +371,7 @@ int nc_json_wanted(struct nc_json *json, struct nc_wanted *out)
 	*out = (struct nc_wanted){
 		.revision = nc_number_or(json->root, "revision", 0),
 		.known = json_is_true(json_object_get(json->root, "known")),
+		.next = nc_text_or(json->root, "next", NULL),
 	};
 	return read_array(json, json->root, "links", sizeof(struct nc_wanted_link), read_wanted,
 			  &out->list, &out->n);

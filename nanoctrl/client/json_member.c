@@ -8,7 +8,7 @@
 
 #include "nanoctrl/client/json_document.h"
 
-const char *const nc_state_words[NC_N_STATES] = { "connecting", "connected", "broken" };
+const char *const nc_state_words[NC_N_STATES] = { "connecting", "connected", "broken", "refused" };
 
 const char *nc_text_of(const json_t *o, const char *key, int *ret)
 {

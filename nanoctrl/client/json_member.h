@@ -12,7 +12,7 @@
 #include "nanoctrl/client/json.h"
 
 /* The words of enum nc_link_state. */
-#define NC_N_STATES 3
+#define NC_N_STATES 4
 extern const char *const nc_state_words[NC_N_STATES];
 
 const char *nc_text_of(const json_t *o, const char *key, int *ret);

@@ -310,7 +310,7 @@ int nc_list_offers(struct nc_client *client, nc_page_fn *fn, void *arg);
 
 /* ---- links ---- */
 
-enum nc_link_state { NC_CONNECTING, NC_CONNECTED, NC_BROKEN };
+enum nc_link_state { NC_CONNECTING, NC_CONNECTED, NC_BROKEN, NC_REFUSED };
 
 struct nc_link {
 	const char *agent; /* not needed to report */
@@ -466,11 +466,14 @@ struct nc_wanted {
 	bool known;	   /* false: it comes soon, and what is there stays until then */
 	const struct nc_wanted_link *list;
 	size_t n;
+	const char *next; /* what to give as after for the next page; NULL: this is the last */
 };
 
-/* Those of the registered agent. -ENOKEY without a registration. */
+/* A page of those of the registered agent; after is NULL for the first one. -ENOKEY without a
+ * registration; -ESTALE in the callback: the list is another one since the page before, so begin
+ * again. */
 typedef void nc_wanted_fn(void *arg, const struct nc_error *error, const struct nc_wanted *wanted);
-int nc_get_wanted(struct nc_client *client, nc_wanted_fn *fn, void *arg);
+int nc_get_wanted(struct nc_client *client, const char *after, nc_wanted_fn *fn, void *arg);
 
 /* ---- lists, as the JSON of the API ---- */
 

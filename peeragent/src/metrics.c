@@ -45,7 +45,7 @@ static void add_states(struct evbuffer *out, const struct slime_agent_link_info 
 {
 	add_head(out, "slime_link_state", "gauge", "1 for the state that a link is in");
 	for (size_t i = 0; i < n; i++) {
-		for (int s = SLIME_LINK_CONNECTING; s <= SLIME_LINK_BROKEN; s++)
+		for (int s = SLIME_LINK_CONNECTING; s < SLIME_LINK_STATES; s++)
 			evbuffer_add_printf(
 				out,
 				"slime_link_state{peer=\"%s\",profile=\"%s\",state=\"%s\"} %d\n",
@@ -201,7 +201,7 @@ static void add_totals(struct evbuffer *out, struct slime_agent *agent)
 
 	slime_agent_stats(agent, &stats);
 	add_head(out, "slime_agent_links", "gauge", "links that there are, by state");
-	for (int s = SLIME_LINK_CONNECTING; s <= SLIME_LINK_BROKEN; s++)
+	for (int s = SLIME_LINK_CONNECTING; s < SLIME_LINK_STATES; s++)
 		evbuffer_add_printf(out, "slime_agent_links{state=\"%s\"} %u\n",
 				    slime_link_state_name((enum slime_link_state)s),
 				    stats.n_links[s]);

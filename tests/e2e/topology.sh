@@ -5,7 +5,7 @@
 
 write_agent prefill-0 'links: [ { to: decode-0, profile: own, transports: [tcp] } ]'
 write_agent decode-0
-write_agent decode-1
+write_agent decode-1 'data: { tcp: { bind: "" } }'
 for node in prefill-0 decode-0 decode-1; do
 	sed -i "s/name: $node,/name: $node, labels: { role: ${node%-*} },/" "$work/$node.yaml"
 done
@@ -70,6 +70,19 @@ ctl explain decode-1 prefill-0 --scope test | grep -q 'wanted by  *topology serv
 ctl explain prefill-0 --scope test >"$work/explained"
 grep -q 'wanted by  *topology serving$' "$work/explained" || fail "$(cat "$work/explained")"
 grep -q 'wanted by  *the agent$' "$work/explained" || fail "$(cat "$work/explained")"
+
+say "an agent that cannot have a link refuses it, with the reason"
+printf 'version: 1\nname: over-tcp\nscope: test\nlinks:\n  - { pairs: [[prefill-0, decode-1]], profile: bulk, transports: [tcp] }\n' >"$work/over-tcp.yaml"
+ctl apply -f "$work/over-tcp.yaml" >/dev/null || fail "apply: $?"
+wait_link 10 decode-1 prefill-0 bulk refused
+wait_link 10 prefill-0 decode-1 bulk broken
+ctl get links --scope test --state refused >"$work/refused"
+grep -q 'decode-1 .* refused .* topology over-tcp .* tcp: we do not listen' "$work/refused" || fail "$(cat "$work/refused")"
+! ctl obs links --scope test --topology over-tcp --wait 100ms >/dev/null 2>&1 || fail "it is connected"
+sed -i 's/\[tcp\]/[tcp, shm]/' "$work/over-tcp.yaml"
+ctl apply -f "$work/over-tcp.yaml" --prune >/dev/null || fail "apply: $?"
+ctl obs links --scope test --topology over-tcp --wait 10s >"$work/waited" || fail "it is refused: $(cat "$work/waited")"
+ctl delete topology over-tcp --scope test >/dev/null || fail "delete: $?"
 
 say "an agent that is killed is left out, and linked when it is back"
 end decode-1 KILL

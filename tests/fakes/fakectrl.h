@@ -42,7 +42,7 @@ bool fakectrl_wait_region(const char *agent, const char *region, bool there, int
 
 /* What an agent says last of how its end of a link came to be as it is. */
 struct fakectrl_report {
-	char transports[64], passed_over[512], last_error[512];
+	char source[512], transports[64], passed_over[512], last_error[512];
 	bool own_order;
 	uint32_t n_connects, n_failures;
 };

@@ -413,6 +413,8 @@ int ctrl_report_link(struct ctrl *c, const struct ctrl_link *link, ctrl_done_fn 
 						      .n_failures = link->n_failures };
 		snprintf(o->report.transports, sizeof(o->report.transports), "%s",
 			 link->transports);
+		snprintf(o->report.source, sizeof(o->report.source), "%.511s",
+			 link->source ? link->source : "");
 		snprintf(o->report.passed_over, sizeof(o->report.passed_over), "%.511s",
 			 link->passed_over);
 		snprintf(o->report.last_error, sizeof(o->report.last_error), "%.511s",

@@ -50,6 +50,14 @@ static void link__wanted_by_both_is_one(void **state)
 	end(b);
 }
 
+/* The link to b that the topology of a names. */
+static void links_end_by_hand(struct slime_agent *a)
+{
+	const struct slime_topology none = { .n_links = 0 };
+
+	assert_ok(slime_agent_apply(a, &none));
+}
+
 static void link__beyond_those_that_the_peer_may_have_says_so(void **state)
 {
 	struct slime_agent *a = start("a", &to_b, 1), *b;
@@ -67,6 +75,10 @@ static void link__beyond_those_that_the_peer_may_have_says_so(void **state)
 	} while (info[1].state != SLIME_LINK_BROKEN);
 	assert_string_equal(info[1].cause, "b: cannot connect: all places for links are taken "
 					   "(data.max_links)");
+	assert_true(fakectrl_wait_link("b", "a", "bulk", SLIME_LINK_REFUSED, LONG_MS));
+	/* With a place it is not refused any more. */
+	links_end_by_hand(a);
+	assert_connected(a, b, "bulk");
 	end(a);
 	end(b);
 }
@@ -84,6 +96,143 @@ static void link__waits_for_a_peer_that_is_not_there(void **state)
 	b = start("b", NULL, 0);
 	assert_connected(a, b, NULL);
 	end(b);
+	end(a);
+}
+
+static void await_failures(const char *agent, const char *peer, uint32_t n);
+
+/* One end does not listen, and so has no tcp; the other one has, and is told. */
+static void link__over_a_transport_that_this_end_lacks_is_refused(void **state)
+{
+	static const struct slime_agent_link over_tcp = { .to = "b",
+							  .transports = { SLIME_TRANSPORT_TCP } };
+	struct slime_agent_attr attr = attr_of("b");
+	struct slime_agent_link_info info;
+	struct slime_agent *a, *b;
+
+	(void)state;
+	attr.data.tcp_bind = "127.0.0.1";
+	attr.transports[0] = SLIME_TRANSPORT_TCP;
+	a = start("a", &over_tcp, 1);
+	b = start_with(&attr);
+	assert_true(fakectrl_wait_link("a", "b", "default", SLIME_LINK_REFUSED, LONG_MS));
+	await_failures("b", "a", 3);
+	assert_int_equal(slime_agent_links(a, &info, 1), 1);
+	assert_int_equal(info.state, SLIME_LINK_REFUSED);
+	assert_string_equal(info.cause, "tcp: we do not listen");
+	assert_true(fakectrl_wait_link("a", "b", "default", SLIME_LINK_REFUSED, LONG_MS));
+	assert_int_equal(slime_agent_links(b, &info, 1), 1);
+	assert_int_equal(info.state, SLIME_LINK_BROKEN);
+	end(b);
+	/* Of a peer that is not there nothing is refused. */
+	assert_true(fakectrl_wait_link("a", "b", "default", SLIME_LINK_CONNECTING, LONG_MS));
+	end(a);
+}
+
+/* ---- links of the cluster ---- */
+
+struct wishes {
+	struct slime_agent *agent;
+	struct ctrl_wanted list[2];
+	size_t n;
+};
+
+static void tell_wishes(void *arg)
+{
+	struct wishes *w = arg;
+
+	links_set_cluster(&w->agent->reconcile.links, w->list, w->n);
+}
+
+/* One wish for b; why it is refused, or NULL. */
+static void wish_of(struct slime_agent *a, const char *topology, const char *refusal)
+{
+	struct wishes w = { a,
+			    { { .link = { .to = "b", .profile = "default" },
+				.topology = topology,
+				.refusal = refusal } },
+			    1 };
+
+	loop_call(a->loop, tell_wishes, &w);
+}
+
+static void wish(struct slime_agent *a, const char *refusal)
+{
+	wish_of(a, "t", refusal);
+}
+
+static void assert_wanted_by(const char *source)
+{
+	struct fakectrl_report report;
+
+	assert_true(fakectrl_report("a", "b", "default", &report));
+	assert_string_equal(report.source, source);
+}
+
+/* Each report says which topology wants the link, the first one too. */
+static void wish__of_another_topology_is_reported_and_keeps_the_link(void **state)
+{
+	struct slime_agent *a = start("a", NULL, 0), *b = start("b", NULL, 0);
+
+	(void)state;
+	wish(a, "no");
+	assert_true(fakectrl_wait_link("a", "b", "default", SLIME_LINK_REFUSED, LONG_MS));
+	assert_wanted_by("topology t");
+	wish(a, NULL);
+	assert_connected(a, b, NULL);
+	assert_wanted_by("topology t");
+	wish_of(a, "u", NULL);
+	assert_wanted_by("topology u");
+	assert_int_equal(n_connects(a), 1);
+	end(a);
+	end(b);
+}
+
+static void wish__that_cannot_be_had_is_reported_as_refused(void **state)
+{
+	struct slime_agent *a = start("a", NULL, 0), *b = start("b", NULL, 0);
+	struct wishes none = { .agent = a };
+	struct slime_agent_link_info info;
+
+	(void)state;
+	wish(a, "it is of another world");
+	assert_true(fakectrl_wait_link("a", "b", "default", SLIME_LINK_REFUSED, LONG_MS));
+	assert_int_equal(slime_agent_links(a, &info, 1), 1);
+	assert_string_equal(info.cause, "it is of another world");
+	assert_int_equal(slime_agent_links(b, NULL, 0), 0);
+	/* Another wish for it, and back. */
+	wish(a, NULL);
+	assert_connected(a, b, NULL);
+	wish(a, "it is of another world");
+	assert_true(fakectrl_wait_link("a", "b", "default", SLIME_LINK_REFUSED, LONG_MS));
+	assert_true(fakectrl_wait_no_link("b", "a", "default", LONG_MS));
+	loop_call(a->loop, tell_wishes, &none);
+	assert_true(fakectrl_wait_no_link("a", "b", "default", LONG_MS));
+	assert_int_equal(slime_agent_links(a, NULL, 0), 0);
+	end(a);
+	end(b);
+}
+
+static void wish__that_cannot_be_had_leaves_other_wishes_for_the_link_alone(void **state)
+{
+	struct slime_agent *a = start("a", NULL, 0), *b = start("b", NULL, 0);
+
+	(void)state;
+	wish(a, "no");
+	assert_true(fakectrl_wait_link("a", "b", "default", SLIME_LINK_REFUSED, LONG_MS));
+	/* The agent's own. */
+	assert_ok(slime_agent_link_add(a, &to_b));
+	assert_connected(a, b, NULL);
+	assert_ok(slime_agent_link_remove(a, "b", NULL));
+	assert_true(fakectrl_wait_link("a", "b", "default", SLIME_LINK_REFUSED, LONG_MS));
+	/* The peer's. */
+	assert_ok(slime_agent_link_add(b, &to_a));
+	assert_connected(a, b, NULL);
+	assert_ok(slime_agent_link_remove(b, "a", NULL));
+	assert_true(fakectrl_wait_link("a", "b", "default", SLIME_LINK_REFUSED, LONG_MS));
+	/* A peer that ends. */
+	end(b);
+	assert_true(fakectrl_wait_link("a", "b", "default", SLIME_LINK_REFUSED, LONG_MS));
 	end(a);
 }
 
@@ -189,7 +338,7 @@ static void log__of_a_link_that_cannot_connect_has_each_reason_once(void **state
 	while (n_failures("a", "b") < 8 || n_failures("b", "a") < 8)
 		poll(NULL, 0, 1);
 	assert_in_range(log_lines_with("link b/default is broken: "), 1, 2);
-	assert_in_range(log_lines_with("link a/default is broken: "), 1, 2);
+	assert_int_equal(log_lines_with("link a/default is refused: tcp: we do not listen"), 1);
 	assert_int_equal(log_lines_with("/default: "), 0);
 
 	/* With one that both have they come together. */
@@ -731,6 +880,13 @@ int main(void)
 		cmocka_unit_test_setup(link__wanted_by_the_greater_name_connects, reset),
 		cmocka_unit_test_setup(link__wanted_by_both_is_one, reset),
 		cmocka_unit_test_setup(link__beyond_those_that_the_peer_may_have_says_so, reset),
+		cmocka_unit_test_setup(link__over_a_transport_that_this_end_lacks_is_refused,
+				       reset),
+		cmocka_unit_test_setup(wish__of_another_topology_is_reported_and_keeps_the_link,
+				       reset),
+		cmocka_unit_test_setup(wish__that_cannot_be_had_is_reported_as_refused, reset),
+		cmocka_unit_test_setup(
+			wish__that_cannot_be_had_leaves_other_wishes_for_the_link_alone, reset),
 		cmocka_unit_test_setup(link__waits_for_a_peer_that_is_not_there, reset),
 		cmocka_unit_test_setup(post__that_is_told_to_be_gone_and_comes_again_counts, reset),
 		cmocka_unit_test_setup(stats__of_a_link_that_is_gone_stay, reset),

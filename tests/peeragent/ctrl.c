@@ -48,8 +48,13 @@ static struct {
 	int n_regions;				  /* of others, that the agent was told */
 	char report[8192];			  /* the last */
 	const char *wanted;			  /* the list of wanted links; NULL: not known */
+	const char *next_page;			  /* that follows; NULL: it has one page */
+	bool hold_pages;			  /* later ones are not answered */
+	bool stale_page;			  /* the next later one is of a former list */
+	int n_firsts, n_laters;			  /* pages that were asked for */
 	int n_wanted;				  /* that the agent was told */
-	char wanted_links[256];		/* in the last: "PEER/PROFILE:TOPOLOGY " for each */
+	/* In the last: "PEER/PROFILE:TOPOLOGY " for each, with the refusal. */
+	char wanted_links[512];
 	int n_puts, n_goodbyes, n_left; /* of regions; that were said; that were taken */
 	enum ctrl_trouble trouble;	/* the last */
 } t;
@@ -114,13 +119,23 @@ static void on_offer_read(struct fake_conn *conn, const char *text)
 	fake_reply(conn, 200, "", body);
 }
 
-static void on_wanted_read(struct fake_conn *conn)
+static void on_wanted_read(struct fake_conn *conn, const char *text)
 {
+	bool later = strstr(text, "&after=7"), more = !later && t.next_page;
+	const char *links = later ? t.next_page : t.wanted;
 	char body[1024];
 
-	snprintf(body, sizeof(body), "{\"revision\":1,\"known\":%s,\"links\":[%s]}",
-		 t.wanted ? "true" : "false", t.wanted ? t.wanted : "");
-	fake_reply(conn, 200, "", body);
+	t.n_firsts += !later;
+	t.n_laters += later;
+	if (later && t.stale_page) {
+		t.stale_page = false;
+		fake_reply(conn, 409, "", "{\"code\":\"stale\",\"message\":\"it has changed\"}");
+	} else if (!later || !t.hold_pages) {
+		snprintf(body, sizeof(body),
+			 "{\"revision\":7,\"known\":%s,\"links\":[%s],\"next\":%s}",
+			 t.wanted ? "true" : "false", links ? links : "", more ? "\"7\"" : "null");
+		fake_reply(conn, 200, "", body);
+	}
 }
 
 static void on_session(struct fake_conn *conn, const char *text)
@@ -153,7 +168,7 @@ static void on_request(void *arg, struct fake_conn *conn, const char *text)
 	} else if (strstr(text, "/session?")) {
 		on_session(conn, text);
 	} else if (strstr(text, "/wanted?")) {
-		on_wanted_read(conn);
+		on_wanted_read(conn, text);
 	} else if (strstr(text, "/exchange?")) {
 		on_offer_list(conn);
 	} else if (strstr(text, "/exchange/")) {
@@ -187,8 +202,9 @@ static void on_wanted(void *arg, const struct ctrl_wanted *links, size_t n)
 	(void)arg;
 	*at = '\0';
 	for (size_t i = 0; i < n; i++)
-		at += sprintf(at, "%s/%s:%s ", links[i].link.to, links[i].link.profile,
-			      links[i].topology);
+		at += sprintf(at, "%s/%s:%s%s%s ", links[i].link.to, links[i].link.profile,
+			      links[i].topology, links[i].refusal ? " refused: " : "",
+			      links[i].refusal ? links[i].refusal : "");
 	t.n_wanted++;
 }
 
@@ -364,14 +380,68 @@ static void wanted__is_told_at_the_start_and_with_each_event(void **state)
 	assert_int_equal(t.n_lists, 1);
 }
 
-static void wanted__leaves_out_what_this_agent_cannot_do(void **state)
+static void wanted__that_this_agent_cannot_have_is_refused(void **state)
 {
 	(void)state;
-	t.wanted = WANTED("a", "") "," WANTED("b", ",\"transports\":[\"ether\"]") "," WANTED(
-		"c", ",\"transports\":[\"tcp\",\"tcp\"]") "," WANTED("..", "") "," WANTED("d", "");
+	t.wanted = WANTED("b", ",\"transports\":[\"ether\"]") "," WANTED(
+		"c", ",\"transports\":[\"tcp\",\"tcp\"]") "," WANTED("d", "");
+	begin();
+	spin_until(&t.n_wanted, 1);
+	assert_string_equal(t.wanted_links,
+			    "b/p:t refused: this agent does not know a transport of it "
+			    "c/p:t refused: it has a transport twice d/p:t ");
+}
+
+static void wanted__of_a_peer_that_cannot_be_is_left_out(void **state)
+{
+	(void)state;
+	t.wanted = WANTED("a", "") "," WANTED("..", "") "," WANTED("d", "");
 	begin();
 	spin_until(&t.n_wanted, 1);
 	assert_string_equal(t.wanted_links, "d/p:t ");
+}
+
+static void wanted__of_several_pages_is_told_whole(void **state)
+{
+	(void)state;
+	t.wanted = WANTED("b", "");
+	t.next_page = WANTED("c", "") "," WANTED("d", "");
+	begin();
+	spin_until(&t.n_wanted, 1);
+	assert_string_equal(t.wanted_links, "b/p:t c/p:t d/p:t ");
+	assert_int_equal(t.n_wanted, 1);
+	assert_int_equal(t.n_firsts, 1);
+	assert_int_equal(t.n_laters, 1);
+}
+
+static void wanted__that_changed_between_two_pages_is_read_anew(void **state)
+{
+	(void)state;
+	t.wanted = WANTED("b", "");
+	t.next_page = WANTED("c", "");
+	t.stale_page = true;
+	begin();
+	spin_until(&t.n_wanted, 1);
+	assert_string_equal(t.wanted_links, "b/p:t c/p:t ");
+	assert_int_equal(t.n_firsts, 2);
+	assert_int_equal(t.n_laters, 2);
+}
+
+/* The session breaks before the second page has come. */
+static void wanted__that_was_interrupted_goes_on_with_its_next_page(void **state)
+{
+	(void)state;
+	t.wanted = WANTED("b", "");
+	t.next_page = WANTED("c", "");
+	t.hold_pages = true;
+	begin();
+	spin_until(&t.n_laters, 1);
+	fake_close(t.session);
+	spin_until(&t.n_down, 1);
+	t.hold_pages = false;
+	spin_until(&t.n_wanted, 1);
+	assert_string_equal(t.wanted_links, "b/p:t c/p:t ");
+	assert_int_equal(t.n_firsts, 1);
 }
 
 /* The agent registered anew and was not expanded yet: it closes nothing. */
@@ -585,8 +655,16 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(wanted__is_told_at_the_start_and_with_each_event,
 						setup, teardown),
-		cmocka_unit_test_setup_teardown(wanted__leaves_out_what_this_agent_cannot_do, setup,
+		cmocka_unit_test_setup_teardown(wanted__that_this_agent_cannot_have_is_refused,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(wanted__of_a_peer_that_cannot_be_is_left_out, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(wanted__of_several_pages_is_told_whole, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(wanted__that_changed_between_two_pages_is_read_anew,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			wanted__that_was_interrupted_goes_on_with_its_next_page, setup, teardown),
 		cmocka_unit_test_setup_teardown(wanted__that_is_not_known_yet_changes_nothing,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(region__of_another_agent_is_told, setup, teardown),

@@ -142,6 +142,9 @@ struct slime_endpoint_info {
 	 * not in use, as far as this end knows: "shm: ...; rdma: ...". */
 	bool own_order;
 	char passed_over[SLIME_CAUSE_TEXT_MAX];
+	/* From the first export or connect on: why none of the transports that the endpoint may use
+	 * can be had on this host, "rdma: ...; tcp: ..."; "" when one of them can. */
+	char no_transport[SLIME_CAUSE_TEXT_MAX];
 	/* While connected: whether ops reach regions of the peer whose memory is not from
 	 * slime_mem_alloc(), and why not: "" when they do. */
 	bool foreign_memory;

@@ -160,6 +160,30 @@ static void make_offers(struct slime_endpoint *ep)
 			make_offer(ep, ep->attr.transports[i]);
 	}
 	pthread_mutex_unlock(&ep->offer_lock);
+	atomic_store(&ep->offers_made, true);
+}
+
+/* What is read here does not change after the offers were made. */
+void sl_connect_no_transport(const struct slime_endpoint *ep, char out[SLIME_CAUSE_TEXT_MAX])
+{
+	size_t len = 0;
+
+	out[0] = '\0';
+	if (!atomic_load(&ep->offers_made))
+		return;
+	for (int i = 0; i < SLIME_TRANSPORT_MAX && ep->attr.transports[i] != SLIME_TRANSPORT_NONE &&
+			len < SLIME_CAUSE_TEXT_MAX;
+	     i++) {
+		enum slime_transport t = ep->attr.transports[i];
+
+		if (!ep->offered[t].status) {
+			out[0] = '\0';
+			return;
+		}
+		len += (size_t)snprintf(out + len, SLIME_CAUSE_TEXT_MAX - len, "%s%s: %s",
+					len ? BETWEEN : "", slime_transport_name(t),
+					ep->offered[t].why.text);
+	}
 }
 
 void sl_connect_drop_offers(struct slime_endpoint *ep)

@@ -26,6 +26,9 @@ void sl_connect_failed(struct slime_endpoint *ep, int cause, const char *why);
  * own. */
 void sl_connect_passed_over(const struct slime_endpoint *ep, char out[SLIME_CAUSE_TEXT_MAX]);
 
+/* Once the transports were asked for their offers: why none can be had here; "" when one can. */
+void sl_connect_no_transport(const struct slime_endpoint *ep, char out[SLIME_CAUSE_TEXT_MAX]);
+
 /* Whether a connection is left that was not destroyed. */
 bool sl_connect_has_attempt(const struct slime_endpoint *ep);
 

@@ -83,7 +83,8 @@ struct slime_endpoint {
 	uint8_t key[32];
 	bool initiator;
 	bool started;
-	unsigned next_candidate; /* the index in attr.transports that is tried next */
+	_Atomic bool offers_made; /* each transport was asked: offered has all reasons */
+	unsigned next_candidate;  /* the index in attr.transports that is tried next */
 	uint64_t deadline_ns;
 	struct sl_attempt attempts[SLIME_TRANSPORT_MAX]; /* by transport */
 	int last_error;

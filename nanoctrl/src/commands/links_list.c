@@ -8,7 +8,7 @@
 
 #include "nanoctrl/client/nanoctrl_client.h"
 
-static const char *const state_names[] = { "connecting", "connected", "broken" };
+static const char *const state_names[] = { "connecting", "connected", "broken", "refused" };
 
 static void copy(char *to, size_t room, const char *from)
 {

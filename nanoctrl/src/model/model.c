@@ -363,8 +363,8 @@ static int check_state(const struct json_path *p)
 	if (ret)
 		return ret;
 	if (strcmp(state, "connecting") != 0 && strcmp(state, "connected") != 0 &&
-	    strcmp(state, "broken") != 0)
-		return json_path_bad_value(p, "state", "connecting, connected or broken");
+	    strcmp(state, "broken") != 0 && strcmp(state, "refused") != 0)
+		return json_path_bad_value(p, "state", "connecting, connected, broken or refused");
 	return 0;
 }
 

@@ -21,7 +21,7 @@ const char *slime_agent_state_name(enum slime_agent_state state)
 
 const char *slime_link_state_name(enum slime_link_state state)
 {
-	static const char *const names[] = { "connecting", "connected", "broken" };
+	static const char *const names[] = { "connecting", "connected", "broken", "refused" };
 
 	return (unsigned)state < sizeof(names) / sizeof(names[0]) ? names[state] : "unknown";
 }

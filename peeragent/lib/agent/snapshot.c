@@ -90,6 +90,7 @@ static void add_connection(struct making *m, struct entry *e, uint64_t elapsed_n
 		[SLIME_LINK_CONNECTING] = NC_CONNECTING,
 		[SLIME_LINK_CONNECTED] = NC_CONNECTED,
 		[SLIME_LINK_BROKEN] = NC_BROKEN,
+		[SLIME_LINK_REFUSED] = NC_REFUSED,
 	};
 	struct place *p = &m->places[m->n_connections];
 	bool connected;

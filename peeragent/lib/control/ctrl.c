@@ -551,6 +551,7 @@ void ctrl_destroy(struct ctrl *ctrl)
 	nc_client_destroy(ctrl->client);
 	ctrl_drop_requests(ctrl);
 	ctrl_drop_offers(ctrl);
+	ctrl_forget_wanted(ctrl);
 	if (ctrl->retry)
 		event_free(ctrl->retry);
 	if (ctrl->list_retry)

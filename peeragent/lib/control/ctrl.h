@@ -66,6 +66,8 @@ struct ctrl_offer {
 struct ctrl_wanted {
 	struct slime_agent_link link;
 	const char *topology;
+	const char *refusal; /* why this agent cannot have it as it is wanted, a constant text;
+				NULL: it can */
 };
 
 enum ctrl_trouble {

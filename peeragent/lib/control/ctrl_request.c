@@ -248,6 +248,7 @@ int ctrl_report_link(struct ctrl *ctrl, const struct ctrl_link *l, ctrl_done_fn 
 		[SLIME_LINK_CONNECTING] = NC_CONNECTING,
 		[SLIME_LINK_CONNECTED] = NC_CONNECTED,
 		[SLIME_LINK_BROKEN] = NC_BROKEN,
+		[SLIME_LINK_REFUSED] = NC_REFUSED,
 	};
 	char cause[CAUSE_MAX + 1];
 	struct nc_link link = {

@@ -49,6 +49,10 @@ struct ctrl {
 	unsigned n_reading;	 /* of them being read */
 	bool wanted_reading;	 /* the list of links that topologies want, */
 	bool wanted_again;	 /* which changed meanwhile */
+	struct ctrl_wanted
+		*wanted; /* of the pages read so far; the strings of a link are one block */
+	size_t n_wanted, wanted_room;
+	char *wanted_after; /* the page before said so; NULL: the first one comes next */
 };
 
 /* Read all lists again soon, since something could not be read. */

@@ -131,6 +131,15 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	entry_happen(e, LINK_TIMER, cause[0] ? cause : NULL);
 }
 
+enum slime_link_state entry_state(const struct entry *e)
+{
+	if (e->link.phase == LINK_CONNECTED)
+		return SLIME_LINK_CONNECTED;
+	if ((e->by && e->by->refusal) || (e->refused && e->link.phase != LINK_ABSENT))
+		return SLIME_LINK_REFUSED;
+	return link_state(&e->link);
+}
+
 /* The name orders the pair: who has the smaller one initiates. */
 static void begin_life(struct entry *e)
 {
@@ -140,6 +149,7 @@ static void begin_life(struct entry *e)
 	};
 	e->forgotten = false;
 	e->shown = false;
+	e->refused = false;
 	e->by = NULL;
 	e->n_connects = 0;
 	e->cause[0] = '\0';
@@ -420,13 +430,13 @@ static void log_cause(struct entry *e)
 		snprintf(lasting, sizeof(lasting), " for %" PRIu64 " s, after %" PRIu32 " tries",
 			 (now_ns - e->since_ns) / SL_NS_PER_S, e->outage.n_tries);
 	sl_log(level_of(line, e->cause), "agent", "link %s/%s is %s%s: %s", e->peer->name,
-	       e->profile, slime_link_state_name(link_state(&e->link)), lasting, e->cause);
+	       e->profile, slime_link_state_name(entry_state(e)), lasting, e->cause);
 }
 
 /* One that was never connected yet has an outage from its first failure on. */
 static void log_state(struct entry *e, enum slime_link_state before, const char *cause)
 {
-	enum slime_link_state state = link_state(&e->link);
+	enum slime_link_state state = entry_state(e);
 
 	if (state == SLIME_LINK_CONNECTED) {
 		if (before != SLIME_LINK_CONNECTED)
@@ -440,12 +450,14 @@ static void log_state(struct entry *e, enum slime_link_state before, const char 
 /* The user sees another state, or another reason for it. */
 static void show(struct entry *e, enum slime_link_state before, const char *cause)
 {
-	enum slime_link_state state = link_state(&e->link);
+	enum slime_link_state state = entry_state(e);
 
 	if (state == before && e->shown &&
 	    (!cause || !strcmp(cause, e->cause) || state == SLIME_LINK_CONNECTED))
 		return;
 	e->shown = true;
+	if (state == SLIME_LINK_REFUSED && e->by && e->by->refusal)
+		cause = e->by->refusal;
 	if (state == SLIME_LINK_CONNECTED)
 		e->cause[0] = '\0';
 	else if (cause)
@@ -473,16 +485,26 @@ static void forgive(struct entry *e)
 		e->link.failures = 0;
 }
 
-static const char *why_not(int ret)
+/* Why an attempt of ours cannot succeed, before it is made; false when it can. */
+static bool is_in_vain(const struct entry *e, int ret, char *why, size_t len)
 {
-	return ret == -ENOSPC ? "all places for links are taken (data.max_links)" : strerror(-ret);
+	struct slime_endpoint_info info = { .no_transport = "" };
+
+	if (ret == -ENOSPC)
+		snprintf(why, len,
+			 "cannot connect: all places for links are taken (data.max_links)");
+	else if (!ret)
+		slime_endpoint_info(e->connection->ep, &info);
+	if (info.no_transport[0])
+		snprintf(why, len, "%s", info.no_transport);
+	return *why;
 }
 
 static void step(struct entry *e, const struct link_input *in, const struct post *peer,
 		 const char *cause)
 {
-	enum slime_link_state before = link_state(&e->link);
-	char failure[sizeof(e->cause)];
+	enum slime_link_state before = entry_state(e);
+	char failure[sizeof(e->cause)] = "";
 	uint32_t actions;
 	int ret;
 
@@ -493,18 +515,34 @@ static void step(struct entry *e, const struct link_input *in, const struct post
 	if (e->link.initiator && e->link.attempt > e->set->number)
 		e->set->number = e->link.attempt;
 	ret = carry_out(e, actions, peer);
-	if (actions & LINK_DO_FORGET) {
+	/* A wish that cannot be had stays reported when the peer's wish has ended. */
+	if (actions & LINK_DO_FORGET && (in->event == LINK_UNWANTED || !e->by || !e->by->refusal)) {
 		forget(e);
 		return;
 	}
+	if (actions & (LINK_DO_OFFER | LINK_DO_ANSWER)) {
+		e->refused = is_in_vain(e, ret, failure, sizeof(failure));
+		cause = e->refused ? failure : cause;
+	} else if (e->link.phase == LINK_ABSENT) {
+		e->refused = false;
+	} else if (e->refused) {
+		cause = NULL; /* what the attempt ends with says less */
+	}
 	show(e, before, cause);
+	if (e->refused && in->event == LINK_DOWN)
+		publication_change(e->set->publisher, &e->report); /* one more failure */
 	if (ret) {
-		snprintf(failure, sizeof(failure), "cannot connect: %s", why_not(ret));
-		entry_happen(e, LINK_DOWN, failure);
+		snprintf(failure, sizeof(failure), "cannot connect: %s", strerror(-ret));
+		entry_happen(e, LINK_DOWN, e->refused ? NULL : failure);
 	} else if (in->event == LINK_UP && e->link.phase == LINK_CONNECTED) {
 		serve_waiters(e);
 		tell_watchers(e, e->connection);
 	}
+}
+
+void entry_refuse(struct entry *e)
+{
+	show(e, link_state(&e->link), e->by->refusal);
 }
 
 void entry_happen(struct entry *e, enum link_event event, const char *cause)
@@ -559,7 +597,7 @@ void entry_info(const struct entry *e, struct slime_agent_link_info *out)
 	snprintf(out->peer, sizeof(out->peer), "%s", e->peer->name);
 	snprintf(out->profile, sizeof(out->profile), "%s", e->profile);
 	snprintf(out->cause, sizeof(out->cause), "%s", e->cause);
-	out->state = link_state(&e->link);
+	out->state = entry_state(e);
 	out->age_ms = (sl_clock_ns() - e->since_ns) / SL_NS_PER_MS;
 	out->n_connects = e->n_connects;
 	out->stats = e->stats;

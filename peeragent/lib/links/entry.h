@@ -24,6 +24,7 @@ struct entry {
 	struct event *timer;
 	bool forgotten; /* stays only until nanoctrl knows */
 	bool shown;	/* reported since its life began */
+	bool refused;	/* in its last attempt this agent lacked what the link needs */
 	uint64_t seen;	/* the peer's last post that was taken */
 	struct publication post;
 	uint8_t posted[POST_MAX];
@@ -52,6 +53,11 @@ struct entry *entry_get(struct links *set, struct peer *peer, const char *profil
  */
 void entry_happen(struct entry *e, enum link_event event, const char *cause);
 void entry_take(struct entry *e, const struct post *post);
+
+/* Its wish is one that this agent cannot have. */
+void entry_refuse(struct entry *e);
+
+enum slime_link_state entry_state(const struct entry *e);
 
 /* What was posted has to be posted again: nanoctrl dropped it with the peer's registration. */
 void entry_post_again(struct entry *e);

@@ -40,7 +40,7 @@ void entry_report_init(struct entry_report *r, const struct entry *e)
 	r->link = (struct ctrl_link){
 		.peer = e->peer->name,
 		.profile = e->profile,
-		.state = link_state(&e->link),
+		.state = entry_state(e),
 		.cause = e->cause,
 		.transport = connected ? slime_transport_name(r->info.transport) : NULL,
 		.peer_incarnation = e->peer->incarnation[0] ? e->peer->incarnation : NULL,

@@ -143,13 +143,21 @@ static void want_entry(struct links *set, struct peer *peer, struct wanted *w)
 		return;
 	}
 	if (e->by) {
+		bool refused = e->by->refusal;
+
 		if (e->by != w)
 			snprintf(w->shared, sizeof(w->shared), "%s", peer->name);
-		if (e->by->source == LINK_OF_CLUSTER && w->source != LINK_OF_CLUSTER)
-			e->by = w; /* the agent's own wish goes before */
-		return;
+		if (e->by->source != LINK_OF_CLUSTER || w->source == LINK_OF_CLUSTER)
+			return;
+		e->by = w; /* the agent's own wish goes before */
+		if (!refused)
+			return;
 	}
 	e->by = w;
+	if (w->refusal) {
+		entry_refuse(e);
+		return;
+	}
 	if (!peer->up)
 		snprintf(cause, sizeof(cause), "%s is not registered", peer->name);
 	entry_happen(e, LINK_WANTED, cause);
@@ -465,24 +473,30 @@ bool links_wants(const struct links *set, const struct slime_agent_link *link)
 	return wanted_of(set, link, LINK_OF_FILE) || wanted_of(set, link, LINK_OF_CALLER);
 }
 
-int links_open(struct links *set, const struct slime_agent_link *link, enum link_source source)
+static int open_wanted(struct links *set, struct wanted *w)
 {
-	struct wanted *w;
 	struct peer *peer;
-	int ret = wanted_create(set, link, &w);
 
-	if (ret)
-		return ret;
-	w->source = source;
-	if (topology_is_selector(link->to))
+	if (topology_is_selector(w->link->to))
 		return 0;
-	peer = get_peer(set, link->to);
+	peer = get_peer(set, w->link->to);
 	if (!peer) {
 		wanted_destroy(w);
 		return -ENOMEM;
 	}
 	want_entry(set, peer, w);
 	return 0;
+}
+
+int links_open(struct links *set, const struct slime_agent_link *link, enum link_source source)
+{
+	struct wanted *w;
+	int ret = wanted_create(set, link, &w);
+
+	if (ret)
+		return ret;
+	w->source = source;
+	return open_wanted(set, w);
 }
 
 /* The links that w brought about: another wish of the same name keeps one. */
@@ -492,12 +506,17 @@ static void unwant(struct links *set, struct peer *peer, const struct wanted *w)
 
 	sl_list_for_each_safe (node, tmp, &peer->links) {
 		struct entry *e = SL_CONTAINER_OF(node, struct entry, node);
+		struct wanted *next;
 
 		if (e->by != w)
 			continue;
-		e->by = wanted_by_name(set, peer->name, e->profile, w);
-		if (!e->by)
-			entry_happen(e, LINK_UNWANTED, NULL);
+		next = wanted_by_name(set, peer->name, e->profile, w);
+		e->by = next && !next->refusal ? next : NULL;
+		if (e->by)
+			continue;
+		entry_happen(e, LINK_UNWANTED, NULL);
+		if (next)
+			want_entry(set, peer, next);
 	}
 }
 
@@ -530,22 +549,56 @@ static bool same_transports(const struct slime_agent_link *a, const struct slime
 	return !memcmp(a->transports, b->transports, sizeof(a->transports));
 }
 
-/* Whether it is there as it is wanted; else it is made. */
+static bool is_as_wanted(const struct wanted *w, const struct ctrl_wanted *want)
+{
+	if (w->refusal || want->refusal)
+		return w->refusal && want->refusal && !strcmp(w->refusal, want->refusal);
+	return same_transports(w->link, &want->link);
+}
+
+/* Its links are reported with the topology that wants them. */
+static void note_topology(struct links *set, struct wanted *w, const char *topology)
+{
+	const struct peer *peer = find_peer(set, w->link->to);
+	struct entry *e = peer ? entry_find(peer, topology_profile(w->link)) : NULL;
+
+	if (w->cluster && !strcmp(w->cluster, topology))
+		return;
+	free(w->cluster);
+	w->cluster = strdup(topology);
+	if (e && e->by == w && !e->forgotten)
+		publication_change(set->publisher, &e->report);
+}
+
+static int make_of_cluster(struct links *set, const struct ctrl_wanted *want)
+{
+	struct wanted *w;
+	int ret = wanted_create(set, &want->link, &w);
+
+	if (ret)
+		return ret;
+	w->source = LINK_OF_CLUSTER;
+	w->refusal = want->refusal;
+	w->listed = true;
+	w->cluster = strdup(want->topology);
+	return open_wanted(set, w);
+}
+
+/* Whether it is there as it is wanted; else it is made. Without memory the next list has it. */
 static bool open_of_cluster(struct links *set, const struct ctrl_wanted *want)
 {
 	struct wanted *w = wanted_of(set, &want->link, LINK_OF_CLUSTER);
-	bool there = w && same_transports(w->link, &want->link);
 
-	if (w && !there)
+	if (w && !is_as_wanted(w, want)) {
 		close_wanted(set, w);
-	if (!there && links_open(set, &want->link, LINK_OF_CLUSTER))
-		return true; /* without memory: the next list has it */
-	w = wanted_of(set, &want->link, LINK_OF_CLUSTER);
+		w = NULL;
+	}
+	if (!w)
+		return make_of_cluster(set, want) != 0;
 	w->listed = true;
 	w->ending = false;
-	free(w->cluster);
-	w->cluster = strdup(want->topology);
-	return there;
+	note_topology(set, w, want->topology);
+	return true;
 }
 
 /* The lease of an agent that stands still ends, and its link may be whole. */
@@ -697,7 +750,7 @@ void links_stats(const struct links *set, struct slime_agent_stats *out)
 
 			if (e->forgotten)
 				continue;
-			out->n_links[link_state(&e->link)]++;
+			out->n_links[entry_state(e)]++;
 			if (!e->connection)
 				continue;
 			slime_endpoint_stats(e->connection->ep, &stats);

@@ -97,6 +97,7 @@ int wanted_create(struct links *set, const struct slime_agent_link *link, struct
 	w->dropped = w->matched = w->told = w->ending = false;
 	free(w->cluster);
 	w->cluster = NULL;
+	w->refusal = NULL;
 	w->shared[0] = '\0';
 	sl_list_remove(&w->node);
 	sl_list_append(&set->wanted, &w->node);

@@ -17,12 +17,14 @@ struct wanted {
 	/* An agent that matches and whose link another wish brought about; "": none is known. */
 	char shared[SLIME_AGENT_NAME_MAX + 1];
 	enum link_source source;
-	char *cluster; /* of LINK_OF_CLUSTER: the topology that wants it */
-	bool listed;   /* in the list of the cluster that is taken now */
-	bool ending;   /* of the cluster: wanted no more, and its peer may only be out of reach */
-	bool matched;  /* somebody matches the selector */
-	bool dropped;  /* stays only until nanoctrl knows */
-	bool told;     /* the log says that there is nobody for it */
+	char *cluster;	     /* of LINK_OF_CLUSTER: the topology that wants it */
+	const char *refusal; /* of the same: why this agent cannot have it as it is wanted; NULL: it
+				can */
+	bool listed;	     /* in the list of the cluster that is taken now */
+	bool ending;  /* of the cluster: wanted no more, and its peer may only be out of reach */
+	bool matched; /* somebody matches the selector */
+	bool dropped; /* stays only until nanoctrl knows */
+	bool told;    /* the log says that there is nobody for it */
 	uint64_t since_ns;
 	struct publication report;
 };

@@ -79,6 +79,14 @@ case_links_that_are_wanted_have_a_state() {
 	shows '^lost +gone +kv +absent +- +[0-9.]+m?s +topology t +lost is not registered' nc get links
 	n_rows 3 nc get links --state wanted
 	expect 0 '"state":"wanted"' nc obs links --topology t --json
+	put node-d/links/node-b/kv '{"revision":1,"state":"refused","age_ms":7205000,"cause":"rdma: this host has no RDMA device",
+		"attributes":{"source":"topology t"}}'
+	shows '^node-d +node-b +kv +refused +- +120m +topology t +rdma: this host has no RDMA device' nc get links
+	n_rows 1 nc get links --state refused
+	shows ' refused +.* 72[0-9]{2}.[0-9] s +rdma: this host has no RDMA device' nc obs links --topology t
+	shows 'link to node-b, profile kv: refused for 120m' nc explain node-d node-b
+	shows 'cause +rdma: this host has no RDMA device' nc explain node-d node-b
+	shows 'node-d says refused for 120m' nc explain node-b node-d
 	expect 1 'topology "t" is waiting: absent: role=decode: 2 of 3 are registered' nc obs links --topology t --wait 100ms
 	expect 1 'nanoctrl explain gone lost' nc obs links --topology t --wait 100ms
 	expect 1 'there is no topology "u"' nc obs links --topology u

@@ -416,7 +416,15 @@ SLIME_API SLIME_CHECKED int slime_agent_watch_next(struct slime_agent_watch *wat
 /* No call of its function begins any more. destroy(NULL) does nothing. */
 SLIME_API void slime_agent_watch_destroy(struct slime_agent_watch *watch);
 
-enum slime_link_state { SLIME_LINK_CONNECTING, SLIME_LINK_CONNECTED, SLIME_LINK_BROKEN };
+enum slime_link_state {
+	SLIME_LINK_CONNECTING,
+	SLIME_LINK_CONNECTED,
+	SLIME_LINK_BROKEN,
+	SLIME_LINK_REFUSED, /* this agent cannot do what is wanted: it has none of the transports, a
+			       device or a place for a link is missing, or the wish names what it
+			       does not know. Where that may change it is tried again */
+	SLIME_LINK_STATES
+};
 
 SLIME_API const char *slime_link_state_name(enum slime_link_state state);
 
@@ -439,9 +447,9 @@ SLIME_API SLIME_CHECKED int slime_agent_links(struct slime_agent *agent,
 					      struct slime_agent_link_info *out, size_t n);
 
 struct slime_agent_stats {
-	struct slime_endpoint_stats ops; /* of all links, also those that are gone */
-	uint64_t n_connects;		 /* how often any of them came up */
-	uint32_t n_links[3];		 /* that there are now, by enum slime_link_state */
+	struct slime_endpoint_stats ops;     /* of all links, also those that are gone */
+	uint64_t n_connects;		     /* how often any of them came up */
+	uint32_t n_links[SLIME_LINK_STATES]; /* that there are now, by enum slime_link_state */
 };
 
 /* The counts of the agent as a whole, which never go back. */
