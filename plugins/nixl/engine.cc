@@ -21,6 +21,9 @@ namespace
 constexpr auto WITHDRAW_PATIENCE = std::chrono::seconds(3);
 // Notifications without a transfer that wait for their answer.
 constexpr size_t NOTICES_MAX = 1024;
+// Bytes that a post over shm copies itself, in about a millisecond. What is left to progress may be
+// copied by another thread, for which a loaded machine has no CPU.
+constexpr uint32_t COPY_IN_POST = 16u << 20;
 
 void must(const char *what, int ret)
 {
@@ -79,6 +82,7 @@ void Engine::open()
 	slime_context_attr_init(&ctx_attr);
 	ctx_attr.polling = settings.polling;
 	ctx_attr.foreign_memory = settings.foreign_memory;
+	ctx_attr.shm_copy_in_submit = COPY_IN_POST;
 	ctx_attr.max_regions = 65536;
 	ctx_attr.max_endpoints = 65536;
 	ctx_attr.tcp_bind = settings.bind.c_str();
