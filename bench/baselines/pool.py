@@ -42,10 +42,14 @@ class Walk:
 
 
 def memory(length):
-    """Zeroes, and then the number of each word: what a read must find."""
+    """The number of each word: what a read must find. It begins at a page, as the pool of an engine does."""
+    import mmap
+
     import numpy
 
-    return numpy.arange(length // 8, dtype=numpy.uint64)
+    words = numpy.frombuffer(mmap.mmap(-1, length, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), dtype=numpy.uint64)
+    words[:] = numpy.arange(len(words), dtype=numpy.uint64)
+    return words
 
 
 def stay(channel, turn):
