@@ -299,6 +299,32 @@ static void region_remote__that_finds_no_call_free_asks_again(void **state)
 	end(b);
 }
 
+static bool say_yes_the_third_time(void *arg)
+{
+	return ++*(unsigned *)arg == 3;
+}
+
+static void region_remote__that_is_interrupted_ends_and_can_be_asked_again(void **state)
+{
+	struct slime_agent_attr attr = attr_of("a");
+	struct slime_agent *b = start_with_kv(0x5a), *a;
+	struct slime_remote_mr remote;
+	unsigned asked = 0;
+
+	(void)state;
+	attr.interrupted = say_yes_the_third_time;
+	attr.arg = &asked;
+	a = start_with(&attr);
+	assert_ok(slime_agent_wait_ready(a, LONG_MS));
+	fakectrl_go_away();
+	assert_int_equal(slime_agent_region_remote(a, "b", "kv", -1, &remote), -EINTR);
+	assert_int_equal(asked, 3);
+	fakectrl_come_back(true);
+	assert_ok(slime_agent_region_remote(a, "b", "kv", LONG_MS, &remote));
+	end(a);
+	end(b);
+}
+
 static void region_remote__that_waits_for_a_session_ends_with_the_agent(void **state)
 {
 	struct slime_agent *a = start("a", NULL, 0);
@@ -603,6 +629,8 @@ int main(void)
 		cmocka_unit_test_setup(regions__of_a_peer_are_listed, reset),
 		cmocka_unit_test_setup(region_remote__without_a_session_waits_for_one, reset),
 		cmocka_unit_test_setup(region_remote__that_finds_no_call_free_asks_again, reset),
+		cmocka_unit_test_setup(
+			region_remote__that_is_interrupted_ends_and_can_be_asked_again, reset),
 		cmocka_unit_test_setup(region_remote__that_waits_for_a_session_ends_with_the_agent,
 				       reset),
 		cmocka_unit_test_setup(region__of_the_caller_is_shown_and_withdrawn, reset),

@@ -12,6 +12,7 @@
 #include "peeragent/lib/plan/topology.h"
 
 #define AGAIN_MS 200
+#define ASK_MS	 50 /* whether the asker is interrupted */
 
 enum lookup_kind {
 	LOOKUP_REGION,	  /* of peer */
@@ -232,6 +233,26 @@ static struct lookup *create_lookup(enum lookup_kind kind, const char *peer, con
 	return l;
 }
 
+/* As loop_wait(); -EINTR: the asker is interrupted. */
+static int wait_for_answer(const struct slime_agent *agent, const struct lookup *l,
+			   int64_t timeout_ms)
+{
+	const struct slime_agent_attr *attr = &agent->settings.attr;
+
+	while (attr->interrupted) {
+		int64_t part = timeout_ms < 0 || timeout_ms > ASK_MS ? ASK_MS : timeout_ms;
+		int ret = loop_wait(agent->loop, &l->done, part);
+
+		if (ret != -ETIMEDOUT || part == timeout_ms)
+			return ret;
+		if (attr->interrupted(attr->arg))
+			return -EINTR;
+		if (timeout_ms > 0)
+			timeout_ms -= part;
+	}
+	return loop_wait(agent->loop, &l->done, timeout_ms);
+}
+
 /* 0, and the lookup is the caller's to free; or how it ended, and it is not. */
 static int look_up(struct slime_agent *agent, struct lookup *l, int64_t timeout_ms)
 {
@@ -242,7 +263,7 @@ static int look_up(struct slime_agent *agent, struct lookup *l, int64_t timeout_
 		return -ENOMEM;
 	l->agent = agent;
 	loop_call(agent->loop, begin_lookup, l);
-	ret = loop_wait(agent->loop, &l->done, timeout_ms);
+	ret = wait_for_answer(agent, l, timeout_ms);
 	if (ret) {
 		a.why = ret;
 		loop_call(agent->loop, abandon_lookup, &a);

@@ -145,7 +145,10 @@ struct slime_agent_attr {
 	struct event_base *loop;  /* the caller's, run by one thread until the agent is destroyed,
 				     see "Threads"; NULL: a thread of our own */
 	slime_agent_fn *on_state; /* NULL: none */
-	void *arg;
+	bool (*interrupted)(void *arg); /* asked every 50 ms on a thread that waits for nanoctrl's
+					   answer to a lookup: true ends that wait with -EINTR.
+					   NULL: no question */
+	void *arg;			/* of both */
 };
 
 #define SLIME_AGENT_ATTR_INIT                                                                     \
@@ -278,6 +281,7 @@ SLIME_API SLIME_CHECKED int slime_agent_region_local(struct slime_agent *agent, 
  * until there is one.
  *   -ENOENT  no such agent or region      -EACCES  the region does not allow this agent
  *   -EAGAIN  nanoctrl does not answer     -ETIMEDOUT     -EPROTO  the entry is malformed
+ *   -EINTR   interrupted() of the attributes said so
  *   -EINVAL  no such names can be     -ENOMEM
  *   -ENOTCONN  the agent was not started     -ESHUTDOWN  it has ended
  */
@@ -289,7 +293,7 @@ SLIME_API SLIME_CHECKED int slime_agent_region_remote(struct slime_agent *agent,
  * Whether an agent of that name is registered in the scope. Waits for nanoctrl, as
  * slime_agent_region_remote(). 0, or
  *   -ENOENT  it is not
- *   -EAGAIN  nanoctrl does not answer     -ETIMEDOUT
+ *   -EAGAIN  nanoctrl does not answer     -ETIMEDOUT     -EINTR
  *   -EINVAL  no such name can be     -ENOMEM
  *   -ENOTCONN  the agent was not started     -ESHUTDOWN  it has ended
  */
