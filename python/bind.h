@@ -12,6 +12,7 @@
 #include <slime/agent.h>
 #include <slime/pages.h>
 #include <slime/slime.h>
+#include <slime/target.h>
 
 /* A batch from arrays of offsets and lengths, without a loop in Python. */
 static void py_fill_xfers(struct slime_xfer *x, size_t n, struct slime_mr *local,
@@ -166,6 +167,108 @@ static int py_pages_request_create(struct slime_pages *pages, struct py_future *
 	f->state = PY_AWAITED;
 	return slime_pages_request_create(pages, &attr, out);
 }
+
+/* ---- endpoints that a listener made ---- */
+
+/* In the order of their coming, until Python takes them. The listener bounds how many there are. */
+struct py_arrivals {
+	pthread_mutex_t lock;
+	struct py_arrival *first, **last;
+	int fd; /* readable while there is one */
+};
+
+struct py_arrival {
+	struct py_arrival *next;
+	struct slime_endpoint *ep;
+};
+
+static struct py_arrivals *py_arrivals_create(void)
+{
+	struct py_arrivals *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return NULL;
+	a->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
+	if (a->fd < 0) {
+		free(a);
+		return NULL;
+	}
+	pthread_mutex_init(&a->lock, NULL);
+	a->last = &a->first;
+	return a;
+}
+
+static int py_arrivals_fd(const struct py_arrivals *a)
+{
+	return a->fd;
+}
+
+/* NULL: there is none. */
+static struct slime_endpoint *py_arrivals_next(struct py_arrivals *a)
+{
+	struct slime_endpoint *ep = NULL;
+	struct py_arrival *first;
+	uint64_t one;
+
+	pthread_mutex_lock(&a->lock);
+	first = a->first;
+	if (first) {
+		ssize_t n = read(a->fd, &one, sizeof(one));
+
+		(void)n;
+		ep = first->ep;
+		a->first = first->next;
+		if (!a->first)
+			a->last = &a->first;
+	}
+	pthread_mutex_unlock(&a->lock);
+	free(first);
+	return ep;
+}
+
+/* After its listener. Those that Python did not take end here. */
+static void py_arrivals_destroy(struct py_arrivals *a)
+{
+	struct slime_endpoint *ep;
+
+	while ((ep = py_arrivals_next(a)) != NULL)
+		slime_endpoint_destroy(ep);
+	close(a->fd);
+	pthread_mutex_destroy(&a->lock);
+	free(a);
+}
+
+/* On the listener's thread. */
+static void py_arrive(void *arg, struct slime_listener *listener, struct slime_endpoint *ep)
+{
+	struct py_arrival *new = malloc(sizeof(*new));
+	struct py_arrivals *a = arg;
+	uint64_t one = 1;
+	ssize_t n;
+
+	(void)listener;
+	if (!new) {
+		slime_endpoint_destroy(ep);
+		return;
+	}
+	*new = (struct py_arrival){ .ep = ep };
+	pthread_mutex_lock(&a->lock);
+	*a->last = new;
+	a->last = &new->next;
+	n = write(a->fd, &one, sizeof(one));
+	(void)n;
+	pthread_mutex_unlock(&a->lock);
+}
+
+/* What the capsule of __dlpack__() begins with. */
+struct py_dltensor {
+	void *data;
+	int32_t device_type, device_id, ndim;
+	uint8_t code, bits;
+	uint16_t lanes;
+	int64_t *shape, *strides;
+	uint64_t byte_offset;
+};
 
 /* ---- why something failed, in the library's words ---- */
 

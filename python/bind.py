@@ -8,8 +8,8 @@ from pathlib import Path
 from cffi import FFI
 
 # Each after what it uses.
-HEADERS = """libslime: context mr op xfer msg rpc endpoint stats topo log
-peeragent/lib: agent
+HEADERS = """libslime: context mr op xfer msg rpc endpoint listener stats topo log
+peeragent/lib: agent target
 pages: pages"""
 
 EXTRA = """
@@ -25,6 +25,14 @@ void py_queue_ring(struct py_queue *);
 struct py_future *py_future_create(struct py_queue *, uint64_t);
 void py_future_destroy(struct py_future *);
 bool py_future_await(struct py_future *);
+struct py_arrivals;
+struct py_arrivals *py_arrivals_create(void);
+void py_arrivals_destroy(struct py_arrivals *);
+int py_arrivals_fd(const struct py_arrivals *);
+struct slime_endpoint *py_arrivals_next(struct py_arrivals *);
+void py_arrive(void *, struct slime_listener *, struct slime_endpoint *);
+struct py_dltensor { void *data; int32_t device_type, device_id, ndim; uint8_t code, bits; uint16_t lanes;
+                     int64_t *shape, *strides; uint64_t byte_offset; };
 int py_op_create(struct slime_context *, struct py_future *, struct slime_op **);
 int py_call_create(struct slime_context *, struct py_future *, struct slime_call **);
 int py_pages_request_create(struct slime_pages *, struct py_future *, struct slime_pages_request **);
@@ -33,6 +41,7 @@ void py_log_forget(void);
 void py_log_of_control(char *, size_t);
 const char *py_log_said(void);
 extern "Python" void py_handle(void *, struct slime_rpc_request *);
+extern "Python" bool py_interrupted(void *);
 extern "Python" void py_agent_state(void *, struct slime_agent *, enum slime_agent_state, int, const char *);
 """
 

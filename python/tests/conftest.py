@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -46,3 +47,26 @@ def nanoctrl():
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait(20)
+
+
+@pytest.fixture
+def interrupted():
+    """Runs a function that waits, with a Ctrl-C 0.1 s later: how long after that it ended."""
+
+    def run(wait):
+        began = []
+
+        def interrupt():
+            began.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+
+        timer = threading.Timer(0.1, interrupt)
+        timer.start()
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                wait()
+        finally:
+            timer.cancel()
+        return time.monotonic() - began[0]
+
+    return run

@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Agents beside a real nanoctrl."""
 
+import array
 import asyncio
+import contextlib
 import dataclasses
 import gc
 import itertools
 import os
+import socket
+import subprocess
+import sys
+import time
 
 import libslime
 import pytest
 from libslime import READ, Agent, method
 
 scopes = itertools.count()
+HEARD = 0.1 + 0.4  # seconds until Ctrl-C ends a wait, and what a loaded machine may add
 
 
 @pytest.fixture
@@ -52,9 +59,141 @@ def test_region__of_a_peer_is_read_by_name(nanoctrl, scope):
         mine = a.context.allocate(kv.size).region()
         link.read(mine, kv).wait(10)
         assert bytes(mine.view[:4]) == b"page"
-        assert a.peers() == ["b"]
+        assert [peer.name for peer in a.peers()] == ["b"]
         with pytest.raises(libslime.NotFound):
             a.region("b", "nothing")
+
+
+def test_share__lasts_until_it_is_closed_whoever_keeps_it(nanoctrl, scope):
+    with Agent(nanoctrl, name="b", scope=scope) as b, Agent(nanoctrl, name="a", scope=scope) as a:
+        b.share("dropped", 4096, READ)
+        gc.collect()
+        assert a.region("b", "dropped").size == 4096
+        memory = b.share("closed", 4096, READ)
+        assert sorted((r.name, r.size, r.access) for r in a.regions("b")) == [("closed", 4096, READ), ("dropped", 4096, READ)]
+        memory.close()
+        b.withdraw("dropped")
+        assert b.share("closed", 8192, READ).size == 8192
+        deadline = time.monotonic() + 10
+        while [(r.name, r.size) for r in a.regions("b")] != [("closed", 8192)]:
+            assert time.monotonic() < deadline, a.regions("b")
+
+
+def test_peers__are_chosen_by_labels(nanoctrl, scope):
+    with (
+        Agent(nanoctrl, name="b", scope=scope, labels={"role": "decode", "zone": "x"}, services=["cache"]),
+        Agent(nanoctrl, name="c", scope=scope, labels={"role": "prefill"}),
+        Agent(nanoctrl, name="a", scope=scope) as a,
+    ):
+        assert [peer.name for peer in a.peers()] == ["b", "c"]
+        (b,) = a.peers("role=decode")
+        assert (b.name, b.labels, b.services) == ("b", {"role": "decode", "zone": "x"}, ("cache",))
+        assert a.providers("cache") == ["b"]
+        assert a.peers("role=decode,zone=y") == []
+
+
+def test_target__reaches_a_region_by_names_also_in_its_second_life(nanoctrl, scope):
+    with Agent(nanoctrl, name="a", scope=scope) as a:
+        mine = a.context.allocate(64).region(READ)
+        a.want("b")
+        with Agent(nanoctrl, name="b", scope=scope) as b:
+            b.share("kv", 64).view[:3] = b"one"
+            target = a.target("b", "kv")
+            target.read(mine, length=3).wait(10)
+            assert bytes(mine.view[:3]) == b"one"
+            mine.view[:3] = b"two"
+            eights = array.array("Q", [8])
+            target.write_batch(mine, array.array("Q", [0]), eights, eights).wait(10)
+            told = a.target("b", None)
+            assert [(link.peer, link.state, link.cause) for link in a.links()] == [("b", "connected", "")]
+            told.close()
+        with Agent(nanoctrl, name="b", scope=scope) as b:
+            b.share("kv", 64).view[:3] = b"six"
+            deadline = time.monotonic() + 10
+            while bytes(mine.view[:3]) != b"six":
+                assert time.monotonic() < deadline
+                try:
+                    target.read(mine, length=3).wait(10)
+                except libslime.SlimeError:
+                    pass
+
+
+PEER = """
+import sys, libslime
+agent = libslime.Agent(sys.argv[1], name="b", scope=sys.argv[2]).start()
+print("ready", flush=True)
+sys.stdin.read()
+agent.close()
+"""
+
+
+@contextlib.contextmanager
+def peer_process(nanoctrl, scope):
+    process = subprocess.Popen([sys.executable, "-c", PEER, nanoctrl, scope], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == b"ready\n"
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+
+
+def test_events__tell_of_a_peer_that_is_killed(nanoctrl, scope):
+    with Agent(nanoctrl, name="a", scope=scope) as a, peer_process(nanoctrl, scope) as b:
+        events = a.events()
+        a.link("b")
+        assert events.next(0) is None
+        b.kill()
+        begin = time.monotonic()
+        event = events.next(10)
+        assert (event.peer, event.reason, event.n_lost) == ("b", "reset", 0) and event.text
+        assert time.monotonic() - begin < 2.5
+
+
+def test_events__of_an_event_loop_end_with_the_agent(nanoctrl, scope):
+    async def watch(a, seen):
+        async for event in a.events():
+            seen.append((event.peer, event.reason))
+
+    async def run(a, b):
+        seen = []
+        task = asyncio.create_task(watch(a, seen))
+        await asyncio.sleep(0)
+        b.stdin.close()
+        while not seen:
+            await asyncio.sleep(0.01)
+        a.close()
+        await asyncio.wait_for(task, 10)
+        return seen[0]
+
+    with Agent(nanoctrl, name="a", scope=scope) as a, peer_process(nanoctrl, scope) as b:
+        a.link("b")
+        assert asyncio.run(run(a, b)) in (("b", "left"), ("b", "reset"))
+
+
+def test_ctrl_c__ends_every_wait_of_an_agent(nanoctrl, scope, interrupted):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        lost = Agent(f"http://127.0.0.1:{silent.getsockname()[1]}", name="a", scope=scope)
+        assert interrupted(lost.start) < HEARD
+        # It has no session: each of these waits for one.
+        for wait in (
+            lambda: lost.region("b", "kv", timeout=None),
+            lambda: lost.regions("b", 20),
+            lambda: lost.peers(timeout=20),
+            lambda: lost.providers("cache", 20),
+            lambda: lost.link("b", timeout=None),
+            lambda: lost.target("b", "kv", timeout=None),
+            lambda: lost.events().next(),
+            lambda: next(iter(lost.events())),
+        ):
+            assert interrupted(wait) < HEARD
+        lost.close()
+    with Agent(nanoctrl, name="b", scope=scope, workers=0, methods=[Typed()]) as b, Agent(nanoctrl, name="a", scope=scope) as a:
+        proxy = a.proxy("b")
+        for wait in (b.serve_once, b.serve_forever, lambda: proxy.call("double", b"x")):
+            assert interrupted(wait) < HEARD
 
 
 def test_proxy__calls_typed_and_raw_methods(nanoctrl, scope):
@@ -243,8 +382,11 @@ def test_wait_all__gives_results_in_order_and_the_first_failure(nanoctrl, scope)
         assert all(call.done() for call in calls)
 
 
+LIVES = int(os.environ.get("SLIME_LIVES", 40))
+
+
 def test_lives__of_an_agent_leave_nothing_behind(nanoctrl, scope):
-    """A thousand agents of one interpreter, each with memory, a link and a call."""
+    """Agents of one interpreter, each with memory, a link, a call and a watch."""
 
     def left():
         gc.collect()
@@ -254,14 +396,16 @@ def test_lives__of_an_agent_leave_nothing_behind(nanoctrl, scope):
 
     with Agent(nanoctrl, name="b", scope=scope, methods=[Service()]) as b:
         memory = b.share("kv", 4096, READ)
-        for life in range(1000):
-            if life == 20:
+        for life in range(LIVES):
+            if life == 10:
                 before = left()
             with Agent(nanoctrl, name=f"a{life}", scope=scope, methods=[Typed()], workers=0) as a:
                 remote = a.region("b", "kv")
                 a.link("b").read(a.context.allocate(4096).region(), remote).wait(10)
                 assert a.proxy("b").call("reverse", b"ab") == b"ba"
+                assert a.events().next(0) is None
         after = left()
         memory.close()
     assert after[0] <= before[0] + 4 and after[1] <= before[1] + 1, (before, after)
     assert after[2] <= before[2] + (32 << 20), (before, after)
+    print(f"{LIVES} lives; descriptors, threads, bytes: {before}, {after}")

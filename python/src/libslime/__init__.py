@@ -16,8 +16,10 @@ from libslime._core import (
     log_level,
 )
 from libslime.agent import Agent, AsyncProxy, Call, Proxy, RemoteRpcError, RpcError, RpcTimeoutError, call, method
-from libslime.context import READ, WRITE, Batch, Context, Endpoint, Memory, MemoryRegion, Op, RemoteRegion, wait_all
+from libslime.context import READ, WRITE, Batch, Context, Endpoint, Listener, Memory, MemoryRegion, Op, RemoteRegion, wait_all
 from libslime.pages import Pages, PagesOwner
+from libslime.peers import Link, Peer, PeerEnd, PeerEvents, Region
+from libslime.target import Target
 
 __all__ = [
     "READ",
@@ -32,6 +34,8 @@ __all__ = [
     "Context",
     "Endpoint",
     "Invalid",
+    "Link",
+    "Listener",
     "Memory",
     "MemoryRegion",
     "NotConnected",
@@ -39,14 +43,19 @@ __all__ = [
     "Op",
     "Pages",
     "PagesOwner",
+    "Peer",
+    "PeerEnd",
+    "PeerEvents",
     "Proxy",
     "Refused",
+    "Region",
     "RemoteRegion",
     "RemoteRpcError",
     "RpcError",
     "RpcTimeoutError",
     "SlimeError",
     "Stale",
+    "Target",
     "Timeout",
     "Unsupported",
     "call",

@@ -3,22 +3,38 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
+import select
 import threading
+import time
 import weakref
+from collections.abc import Callable
 from typing import Any
+
+# Shared libraries of the system, and the packages that have them.
+_PACKAGES = {
+    "libibverbs": "libibverbs1 ibverbs-providers",
+    "libcrypto": "libssl3",
+    "libevent": "libevent-2.1-7",
+    "libjansson": "libjansson4",
+    "libxxhash": "libxxhash0",
+}
 
 try:
     from libslime._libslime import ffi as ffi
     from libslime._libslime import lib as lib
-except ImportError as missing:  # pragma: no cover
-    if "libibverbs" in str(missing) or "libcrypto" in str(missing):
-        raise ImportError(f"{missing}; on Debian: apt-get install libibverbs1 ibverbs-providers libssl3") from None
+except ImportError as missing:
+    for library, package in _PACKAGES.items():
+        if library in str(missing):
+            raise ImportError(f"{missing}; on Debian: apt-get install {package}") from None
     raise
 
 # A wait looks for Ctrl-C so often.
 _SLICE_MS = 50
+# A wait for a descriptor, which Ctrl-C ends at once, looks so often whether its object was closed.
+_LOOK_S = 0.5
 
 
 class SlimeError(OSError):
@@ -91,8 +107,6 @@ def error(code: int, what: str = "") -> SlimeError:
     said = ffi.string(lib.py_log_said()).decode(errors="replace")
     lib.py_log_forget()
     text = os.strerror(number)
-    if number == errno.EPERM and os.getpid() != _pid:
-        text = "the library was used before fork(): a child makes its own objects"
     for part in (what, said):
         if part:
             text += f" ({part})"
@@ -101,11 +115,36 @@ def error(code: int, what: str = "") -> SlimeError:
 
 def check(code: int, what: str = "") -> int:
     if code < 0:
+        if _interruptions and code in (-errno.EINTR, -errno.ECANCELED):
+            raise _interruptions.pop()
         raise error(code, what)
     return int(code)
 
 
-_pid = os.getpid()
+# Exceptions of signal handlers that ran inside a wait of the library, to be raised when that has ended.
+_interruptions: list[BaseException] = []
+
+
+def _keep_interruption(kind: Any, interruption: BaseException, trace: Any) -> None:
+    _interruptions.append(interruption)
+
+
+@ffi.def_extern(error=True, onerror=_keep_interruption)  # type: ignore[untyped-decorator, unused-ignore]
+def py_interrupted(_: Any) -> bool:
+    """The library asks on the thread that waits. Signal handlers of Python run here, and may raise."""
+    return False
+
+
+# How many forks this process is away from the one that loaded the module.
+_n_forks = 0
+
+
+def _count_fork() -> None:
+    global _n_forks
+    _n_forks += 1
+
+
+os.register_at_fork(after_in_child=_count_fork)
 lib.py_log_to_stderr(lib.SLIME_LOG_ERROR)
 
 
@@ -129,6 +168,7 @@ class Handle:
         self._children: weakref.WeakSet[Handle] = weakref.WeakSet()
         self._orphans: list[Handle] = []  # children that were dropped while the library still used them
         self._closing = threading.RLock()
+        self._born = _n_forks
         if parent is not None:
             parent._children.add(self)
 
@@ -136,6 +176,7 @@ class Handle:
     def pointer(self) -> Any:
         if self._pointer is None:
             raise Invalid(errno.EINVAL, f"{type(self).__name__} is closed")
+        refuse_fork(self)
         return self._pointer
 
     @property
@@ -151,6 +192,9 @@ class Handle:
         self._orphans.clear()
 
     def close(self) -> None:
+        if self._born != _n_forks:  # the parent's, with threads and locks that a child does not have
+            self._pointer = None
+            return
         with self._closing:
             if self._pointer is None:
                 return
@@ -171,6 +215,58 @@ class Handle:
             except SlimeError:
                 if self._parent is not None:  # tried again when that is closed
                     self._parent._orphans.append(self)
+
+
+def refuse_fork(made: Any) -> None:
+    if made._born != _n_forks:
+        raise Refused(errno.EPERM, f"{type(made).__name__} was made before fork(): a child process makes its own objects")
+
+
+def n_forks() -> int:
+    return _n_forks
+
+
+def wait_readable(made: Handle, descriptor: int, deadline: float | None) -> bool:
+    """Until the descriptor is readable; False: the deadline is past, or the object was closed."""
+    while not made.closed:
+        left = _LOOK_S if deadline is None else min(_LOOK_S, max(0.0, deadline - time.monotonic()))
+        if select.select([descriptor], [], [], left)[0]:
+            return True
+        if deadline is not None and time.monotonic() >= deadline:
+            break
+    return False
+
+
+class Readable:
+    """What a task of an event loop waits for: that a descriptor is readable, or that its object is closed."""
+
+    def __init__(self) -> None:
+        self._stop: Callable[[], None] | None = None
+
+    async def wait(self, descriptor: int) -> None:
+        if self._stop is not None:
+            raise Invalid(errno.EINVAL, "another task waits already")
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+
+        def stop() -> None:
+            loop.remove_reader(descriptor)
+            if not future.done():
+                future.set_result(None)
+
+        loop.add_reader(descriptor, stop)
+        self._stop = stop
+        try:
+            await future
+        finally:
+            if self._stop is not None:  # the descriptor is open
+                loop.remove_reader(descriptor)
+            self._stop = None
+
+    def end(self) -> None:
+        if self._stop is not None:
+            self._stop()
+            self._stop = None
 
 
 def wait_sliced(wait: Any, pointer: Any, timeout: float | None) -> None:

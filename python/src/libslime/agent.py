@@ -13,13 +13,16 @@ import threading
 import time
 import traceback
 import typing
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, overload
 
-from libslime._core import Handle, Invalid, SlimeError, check, error, ffi, lib, milliseconds, wait_sliced
+from libslime._core import Handle, Invalid, SlimeError, Timeout, check, error, ffi, lib, milliseconds, wait_sliced
 from libslime.context import READ, WRITE, Context, Endpoint, Memory, MemoryRegion, Pending, RemoteRegion, set_transports
+from libslime.peers import Link, Peer, PeerEvents, Region, links_of, peers_of, regions_of
+from libslime.target import Target
 
-_LEAVE_MS = 6000
+_LEAVE_S = 6.0
 _AT_ONCE = 64  # requests that one turn of an event loop answers
 _T = TypeVar("_T")
 _uncleared = ffi.new_allocator(should_clear_after_alloc=False)
@@ -111,6 +114,8 @@ class _Method:
     def __init__(self, function: Callable[..., Any], raw: bool, in_place: bool) -> None:
         self.is_async = inspect.iscoroutinefunction(function)
         self._in_place = in_place
+        self._begin: Callable[..., Any]
+        self._reply: Callable[[Any], bytes] | None
         self._begin, self._reply = (function, None) if raw else _typed(function)
 
     def answer(self, req: Any) -> None:
@@ -210,8 +215,6 @@ class Agent(Handle):
         token: str | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        import weakref
-
         attr = ffi.new("struct slime_agent_attr *")
         lib.slime_agent_attr_init(attr)
         keep: list[Any] = []
@@ -240,11 +243,13 @@ class Agent(Handle):
             setattr(attr.data, key, text(value) if isinstance(value, str) else value)
         self._self = ffi.new_handle(weakref.ref(self))
         attr.on_state, attr.arg = lib.py_agent_state, self._self
+        attr.interrupted = lib.py_interrupted
         out = ffi.new("struct slime_agent **")
         check(lib.slime_agent_create(attr, out), name)
         super().__init__(out[0])
         self.name, self.scope = name, scope
         self._handlers: list[Any] = []
+        self._offered: dict[str, MemoryRegion] = {}
         self._is_queued = workers == 0
         self._taking = threading.Lock()
         self._is_leaving = False
@@ -259,7 +264,10 @@ class Agent(Handle):
         for child in list(self._children):
             if child is not self.context:
                 child.close()
-        lib.slime_agent_stop(self._pointer, _LEAVE_MS)
+        try:
+            wait_sliced(lib.slime_agent_stop, self._pointer, _LEAVE_S)
+        except Timeout:
+            pass  # its lease ends by itself
         with self._taking:
             self._is_leaving = True
             while (req := self._take()) is not None:
@@ -418,18 +426,17 @@ class Agent(Handle):
         if self._pointer is not None:
             lib.slime_agent_endpoint_put(self._pointer, endpoint)
 
-    def peers(self, timeout: float = 5.0) -> list[str]:
-        """The names of the other agents that are registered."""
-        names: list[str] = []
-        after = ffi.NULL
-        while True:
-            out = ffi.new("struct slime_agent_peers **")
-            check(lib.slime_agent_peers(self.pointer, ffi.NULL, after, milliseconds(timeout), out))
-            page = ffi.gc(out[0], lib.slime_agent_peers_free)
-            names += [ffi.string(page.peers[i].name).decode() for i in range(page.n)]
-            if not page.next:
-                return names
-            after = ffi.new("char[]", ffi.string(page.next))
+    def links(self) -> list[Link]:
+        """The links as they are, also those that are being connected."""
+        return links_of(self.pointer)
+
+    def peers(self, selector: str = "", timeout: float = 5.0) -> list[Peer]:
+        """The other agents that are registered: all, or those whose labels a selector ("role=decode,zone=a") matches."""
+        return peers_of(self.pointer, selector, timeout)
+
+    def events(self) -> PeerEvents:
+        """The end of each agent to which there is, or was, a link: `async for event in agent.events()`, or without async."""
+        return PeerEvents(self.pointer, self)
 
     def providers(self, service: str, timeout: float = 5.0) -> list[str]:
         """The agents that offer a service, this one included."""
@@ -440,7 +447,8 @@ class Agent(Handle):
     # ---- regions ----
 
     def offer(self, name: str, region: MemoryRegion, *, allow: Sequence[str] | None = None) -> None:
-        """Offer a region to peers under a name: to those that a selector of allow matches, or to all."""
+        """Offer a region to peers under a name: to those that a selector of allow matches, or to all. The agent keeps the
+        region until it is withdrawn or closed."""
         if not region.access:
             raise Invalid(errno.EINVAL, "a region without access: READ, WRITE or both")
         texts = [ffi.new("char[]", a.encode()) for a in allow or ()]
@@ -449,23 +457,45 @@ class Agent(Handle):
             lib.slime_agent_region_offer(self.pointer, name.encode(), region.pointer, region.access, pointers, len(texts)),
             name,
         )
-        region._withdrawals.append(lambda: self._withdraw(name))
+        self._offered[name] = region
+        agent, pointer = weakref.ref(self), region.pointer
+        region._withdrawals.append(lambda: Agent._take_back(agent(), name, pointer))
 
-    def _withdraw(self, name: str) -> None:
-        if self._pointer is not None:
-            lib.slime_agent_region_withdraw(self._pointer, name.encode())
+    @staticmethod
+    def _take_back(agent: Agent | None, name: str, pointer: Any) -> None:
+        offered = agent._offered.get(name) if agent is not None else None
+        if agent is not None and offered is not None and offered._pointer == pointer:
+            del agent._offered[name]
+            if agent._pointer is not None:
+                lib.slime_agent_region_withdraw(agent._pointer, name.encode())
 
     def withdraw(self, name: str) -> None:
+        """Take a region out of the directory. Its memory stays that of the caller."""
         check(lib.slime_agent_region_withdraw(self.pointer, name.encode()), name)
+        self._offered.pop(name, None)
 
     def share(self, name: str, size: int, access: int = READ | WRITE, *, allow: Sequence[str] | None = None) -> Memory:
-        """Allocate memory and offer all of it under a name. memory.view is the bytes."""
+        """Allocate memory and offer all of it under a name. memory.view is the bytes. It is offered until memory.close(),
+        withdraw(name) or the end of the agent, whether or not the caller keeps it."""
         memory = Memory(self.context, size)
-        memory.offered = memory.region(access)  # type: ignore[attr-defined]
-        self.offer(name, memory.offered, allow=allow)  # type: ignore[attr-defined]
+        try:
+            self.offer(name, memory.region(access), allow=allow)
+        except BaseException:
+            memory.close()
+            raise
         return memory
 
+    def target(self, peer: str, region: str, timeout: float | None = 10.0) -> Target:
+        """A region of a peer together with the link to it, by names: it follows both when they come again. Waits until it can
+        be used; None for messages alone. The link is wanted by want(), or by the peer."""
+        return Target(self.pointer, self, peer, region, timeout)
+
+    def regions(self, peer: str, timeout: float = 5.0) -> list[Region]:
+        """The regions of a peer, also those that do not allow this agent."""
+        return regions_of(self.pointer, peer, timeout)
+
     def region(self, peer: str, name: str, timeout: float | None = 5.0) -> RemoteRegion:
+        """A region of a peer, by name."""
         remote = RemoteRegion()
         ms = milliseconds(timeout)
         check(lib.slime_agent_region_remote(self.pointer, peer.encode(), name.encode(), ms, remote.value), f"{peer}/{name}")

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import errno
 import itertools
+import math
 import time
 import weakref
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from typing import Any, Self
 
-from libslime._core import Handle, Invalid, check, error, ffi, lib, milliseconds, wait_sliced
+from libslime._core import Handle, Invalid, Readable, check, error, ffi, lib, milliseconds, n_forks, refuse_fork, wait_readable, wait_sliced
 
 READ = 1
 WRITE = 2
@@ -76,9 +78,10 @@ class Context(Handle):
 
     def _close_children(self) -> None:
         # The end of links ends their operations, which use regions.
-        for child in list(self._children):
-            if isinstance(child, Endpoint):
-                child.close()
+        for kind in (Listener, Endpoint):
+            for child in list(self._children):
+                if isinstance(child, kind):
+                    child.close()
         self._forget_ended()
         super()._close_children()
 
@@ -87,14 +90,41 @@ class Context(Handle):
         return Memory(self, size, huge_pages=huge_pages, numa_node=numa_node)
 
     def register(self, buffer: Any, access: int = 0) -> MemoryRegion:
-        """A region over memory of Python's: any writable buffer, as bytearray, mmap, array or numpy; it is kept alive.
-        access is READ, WRITE, both, or 0 for local use."""
-        view = memoryview(buffer)
+        """A region over any writable, contiguous buffer, as bytearray, mmap, array or numpy, or over a tensor with DLPack,
+        as of torch; it is kept alive. Memory of a GPU is for transfers over rdma alone. access is READ, WRITE, both, or 0
+        for local use."""
+        try:
+            view = memoryview(buffer)
+        except TypeError:
+            if not hasattr(buffer, "__dlpack__"):
+                raise
+            return self._register_tensor(buffer, access)
         if not view.c_contiguous:
             raise Invalid(errno.EINVAL, "the buffer is not contiguous")
         if view.readonly:
             raise Invalid(errno.EINVAL, "the buffer is read-only")
         return MemoryRegion(self, ffi.from_buffer("char[]", view), view.nbytes, access, keep=view)
+
+    def _register_tensor(self, tensor: Any, access: int) -> MemoryRegion:
+        address, size, is_host, keep = _memory_of(tensor)
+        return MemoryRegion(self, ffi.cast("char *", address), size, access, keep=keep, is_device=not is_host)
+
+    def listen(self, **settings: Any) -> Listener:
+        """Settings are those of Listener."""
+        return Listener(self, **settings)
+
+    def dial(self, descriptor: bytes, *, transports: Sequence[str] = (), name: str = "", timeout: float = 5.0) -> Endpoint:
+        """A connected endpoint to a listener, of which this is the descriptor. Waits until then, at most for timeout, of
+        which 5 s count; Ctrl-C ends the wait once the listener has answered."""
+        endpoint = self.endpoint(transports=transports, name=name)
+        try:
+            op = Op(self, None)
+            ms = milliseconds(timeout)
+            op._begun(lib.slime_endpoint_dial(endpoint.pointer, descriptor, len(descriptor), ms, op._pointer), "dial").wait()
+        except BaseException:
+            endpoint.close()
+            raise
+        return endpoint
 
     def endpoint(self, *, transports: Sequence[str] = (), name: str = "") -> Endpoint:
         return Endpoint._create(self, transports, name)
@@ -126,6 +156,24 @@ class Context(Handle):
                 pending.resolve()
 
 
+# Of DLPack: memory that a CPU reads and writes.
+_HOST = {1: "CPU", 3: "CUDA host", 11: "ROCm host", 13: "CUDA managed"}
+
+
+def _memory_of(tensor: Any) -> tuple[int, int, bool, object]:
+    """Address, bytes, whether a CPU can touch it, and what keeps it alive."""
+    capsule = tensor.__dlpack__()
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    dl = ffi.cast("struct py_dltensor *", get(capsule, b"dltensor"))
+    shape = [dl.shape[i] for i in range(dl.ndim)]
+    expected = [math.prod(shape[i + 1 :]) for i in range(dl.ndim)]
+    if dl.strides and any(shape[i] > 1 and dl.strides[i] != expected[i] for i in range(dl.ndim)):
+        raise Invalid(errno.EINVAL, "the tensor is not contiguous")
+    size = math.prod(shape) * dl.bits * dl.lanes // 8
+    return int(ffi.cast("uintptr_t", dl.data)) + dl.byte_offset, size, dl.device_type in _HOST, (tensor, capsule)
+
+
 def fill_attr(attr: Any, settings: dict[str, Any]) -> list[Any]:
     """Set members by name; what must live as long as the call is returned."""
     keep = []
@@ -142,9 +190,12 @@ def fill_attr(attr: Any, settings: dict[str, Any]) -> list[Any]:
 class MemoryRegion(Handle):
     """Memory that operations use, and that peers may reach as access says. As a buffer: region.view."""
 
-    def __init__(self, context: Context, address: Any, size: int, access: int, keep: object, parent: Handle | None = None):
+    def __init__(self, context: Context, address: Any, size: int, access: int, keep: object, parent: Handle | None = None, is_device: bool = False):
         out = ffi.new("struct slime_mr **")
-        check(lib.slime_mr_create(context.pointer, address, size, access, out))
+        attr = ffi.new("struct slime_mr_attr *")
+        lib.slime_mr_attr_init(attr)
+        attr.access, attr.device_memory = access, is_device
+        check(lib.slime_mr_create_attr(context.pointer, address, size, attr, out))
         super().__init__(out[0], parent or context)
         self.context = context
         self._address = address
@@ -152,6 +203,7 @@ class MemoryRegion(Handle):
         self._withdrawals: list[Callable[[], object]] = []  # from the directories of agents
         self.size = size
         self.access = access
+        self._is_device = is_device
 
     def _destroy(self, pointer: Any) -> None:
         while self._withdrawals:
@@ -161,9 +213,14 @@ class MemoryRegion(Handle):
     @property
     def view(self) -> memoryview:
         self.pointer  # raises when it is closed
+        if self._is_device:
+            raise Invalid(errno.EINVAL, "memory of a device has no view")
         if isinstance(self._parent, Memory):
             return self._parent.view_of(self._address, self.size)
         return memoryview(ffi.buffer(self._address, self.size)).cast("B")
+
+    def __buffer__(self, _: int) -> memoryview:  # of Python 3.12
+        return self.view
 
     def export(self) -> bytes:
         """What a peer needs to reach it: a secret for those that may."""
@@ -183,6 +240,7 @@ class Memory(Handle):
         lib.slime_mem_attr_init(attr)
         attr.huge = {"auto": 0, "off": 1, "2MiB": 2, "1GiB": 3}[huge_pages]
         attr.numa_node = numa_node
+        attr.cancelled = lib.py_interrupted
         out = ffi.new("struct slime_mem **")
         check(lib.slime_mem_alloc(context.pointer, size, attr, out))
         super().__init__(out[0], context)
@@ -200,6 +258,9 @@ class Memory(Handle):
     def view(self) -> memoryview:
         """The memory as a buffer. It keeps the memory; while there is one, close() raises Busy."""
         return self.view_of(lib.slime_mem_addr(self.pointer), self.size)
+
+    def __buffer__(self, _: int) -> memoryview:  # of Python 3.12
+        return self.view
 
     def view_of(self, address: Any, size: int) -> memoryview:
         """A part of the memory as a buffer."""
@@ -244,10 +305,11 @@ class Pending:
             raise error(-errno.ENOMEM)
         self._pointer: Any = None
         self._is_begun = False
+        self._born = n_forks()
 
     def __del__(self) -> None:
         # One that was never begun is nobody's: its arguments were refused.
-        if getattr(self, "_pointer", None) is not None and not self._is_begun:
+        if getattr(self, "_pointer", None) is not None and not self._is_begun and self._born == n_forks():
             self.release()
 
     # What the kinds have of their own.
@@ -276,9 +338,11 @@ class Pending:
         self._pointer = self._keep = None
 
     def done(self) -> bool:
+        refuse_fork(self)
         return self._pointer is None or bool(type(self)._test(self._pointer))
 
     def _unused(self) -> None:
+        refuse_fork(self)
         if self._pointer is None or self.future is not None:
             raise Invalid(errno.EINVAL, "it was waited for already")
 
@@ -392,7 +456,7 @@ class Endpoint(Handle):
         return bytes(ffi.buffer(buffer, n))
 
     def connect(self, descriptor: bytes, timeout: float = 5.0) -> Op:
-        op = Op(self.context, None)
+        op = Op(self.context, self)
         return op._begun(
             lib.slime_endpoint_connect(self.pointer, descriptor, len(descriptor), milliseconds(timeout), op._pointer),
             "connect",
@@ -467,6 +531,73 @@ class Endpoint(Handle):
         return str(ffi.string(lib.slime_transport_name(info.transport)).decode())
 
 
+class Listener(Handle):
+    """Makes endpoints for peers that dial it: accept() gives them in their order, or `async for endpoint in listener`.
+    tcp_bind is a numeric address; without it only processes of this host reach the listener, by a unix socket."""
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        tcp_bind: str | None = None,
+        tcp_port: int = 0,
+        tcp_advertise: str | None = None,
+        transports: Sequence[str] = (),
+        max_endpoints: int = 1024,
+    ) -> None:
+        attr = ffi.new("struct slime_listener_attr *")
+        lib.slime_listener_attr_init(attr)
+        keep = fill_attr(attr, {"tcp_port": tcp_port, "max_endpoints": max_endpoints})
+        for name, value in (("tcp_bind", tcp_bind), ("tcp_advertise", tcp_advertise)):
+            keep += fill_attr(attr, {name: value}) if value is not None else []
+        set_transports(attr.endpoint.transports, transports)
+        self._arrivals = lib.py_arrivals_create()
+        if self._arrivals == ffi.NULL:
+            raise error(-errno.EMFILE)
+        attr.on_endpoint, attr.arg = lib.py_arrive, self._arrivals
+        out = ffi.new("struct slime_listener **")
+        ret = lib.slime_listener_create(context.pointer, attr, out)
+        del keep
+        if ret < 0:
+            lib.py_arrivals_destroy(self._arrivals)
+        check(ret, "cannot listen")
+        super().__init__(out[0], context)
+        self.context = context
+        self._readable = Readable()
+
+    def _destroy(self, pointer: Any) -> None:
+        check(lib.slime_listener_destroy(pointer))
+        self._readable.end()
+        lib.py_arrivals_destroy(self._arrivals)
+
+    def export(self) -> bytes:
+        """What dialers need: always the same bytes, a secret of all that may dial."""
+        buffer = ffi.new(f"unsigned char[{lib.SLIME_LISTENER_DESC_MAX}]")
+        n = check(lib.slime_listener_export(self.pointer, buffer, lib.SLIME_LISTENER_DESC_MAX))
+        return bytes(ffi.buffer(buffer, n))
+
+    def _take(self) -> Endpoint | None:
+        self.pointer  # raises when it is closed
+        endpoint = lib.py_arrivals_next(self._arrivals)
+        return Endpoint(endpoint, self.context, self.context, None) if endpoint else None
+
+    def accept(self, timeout: float | None = None) -> Endpoint | None:
+        """The next endpoint; None: no peer dialled in that time."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (endpoint := self._take()) is None:
+            if not wait_readable(self, lib.py_arrivals_fd(self._arrivals), deadline):
+                return None
+        return endpoint
+
+    async def __aiter__(self) -> AsyncIterator[Endpoint]:
+        while not self.closed:
+            endpoint = self._take()
+            if endpoint is not None:
+                yield endpoint
+            else:
+                await self._readable.wait(lib.py_arrivals_fd(self._arrivals))
+
+
 class Batch(Handle):
     """Pieces that were checked once: submit() them as often as wanted. It goes with its local region at the latest."""
 
@@ -485,13 +616,13 @@ class Batch(Handle):
         return op._begun(lib.slime_batch_submit(self.endpoint.pointer, self.pointer, 0, op._pointer), "batch")
 
 
-def fill_xfers(local: MemoryRegion, remote: RemoteRegion, arrays: tuple[Any, Any, Any]) -> tuple[Any, int]:
+def fill_xfers(local: MemoryRegion, remote: RemoteRegion | None, arrays: tuple[Any, Any, Any]) -> tuple[Any, int]:
     pointers = [ffi.from_buffer("uint64_t[]", check_offsets(a)) for a in arrays]
     n = len(pointers[0])
     if len(pointers[1]) != n or len(pointers[2]) != n:
         raise Invalid(errno.EINVAL, "arrays of different lengths")
     x = ffi.new("struct slime_xfer[]", n)
-    lib.py_fill_xfers(x, n, local.pointer, remote.value, *pointers)
+    lib.py_fill_xfers(x, n, local.pointer, remote.value if remote is not None else ffi.NULL, *pointers)
     return x, n
 
 

@@ -352,7 +352,7 @@ class PeerAgent(_Transfers):
     # ---- peers ----
 
     def list_agents(self) -> list[str]:
-        return self.agent.peers()
+        return [peer.name for peer in self.agent.peers()]
 
     def connect_to(
         self,
