@@ -2,11 +2,13 @@
 /* What the module has beside the public headers. */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <slime/agent.h>
@@ -166,6 +168,28 @@ static int py_pages_request_create(struct slime_pages *pages, struct py_future *
 
 	f->state = PY_AWAITED;
 	return slime_pages_request_create(pages, &attr, out);
+}
+
+/* The next request; NULL: none came within spin_us. The caller makes the context's progress
+ * meanwhile, so that no other thread has to be woken. */
+static struct slime_rpc_request *py_next_request(struct slime_context *ctx, uint32_t spin_us)
+{
+	struct timespec begin, now;
+	struct slime_event event;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	for (;;) {
+		while (slime_context_next(ctx, &event)) {
+			if (event.kind == SLIME_EVENT_REQUEST)
+				return event.request;
+		}
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		if ((now.tv_sec - begin.tv_sec) * 1000000 + (now.tv_nsec - begin.tv_nsec) / 1000 >=
+		    (long)spin_us)
+			return NULL;
+		if (slime_context_poll(ctx) <= 0)
+			sched_yield();
+	}
 }
 
 /* ---- endpoints that a listener made ---- */

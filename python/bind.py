@@ -25,6 +25,7 @@ void py_queue_ring(struct py_queue *);
 struct py_future *py_future_create(struct py_queue *, uint64_t);
 void py_future_destroy(struct py_future *);
 bool py_future_await(struct py_future *);
+struct slime_rpc_request *py_next_request(struct slime_context *, uint32_t);
 struct py_arrivals;
 struct py_arrivals *py_arrivals_create(void);
 void py_arrivals_destroy(struct py_arrivals *);

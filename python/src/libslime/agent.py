@@ -8,7 +8,6 @@ import dataclasses
 import errno
 import inspect
 import json
-import select
 import threading
 import time
 import traceback
@@ -17,7 +16,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, overload
 
-from libslime._core import Handle, Invalid, SlimeError, Timeout, check, error, ffi, lib, milliseconds, wait_sliced
+from libslime._core import Handle, Invalid, SlimeError, Timeout, check, error, ffi, lib, milliseconds, wait_readable, wait_sliced
 from libslime.context import READ, WRITE, Context, Endpoint, Memory, MemoryRegion, Pending, RemoteRegion, set_transports
 from libslime.peers import Link, Peer, PeerEvents, Region, links_of, peers_of, regions_of
 from libslime.target import Target
@@ -242,6 +241,7 @@ class Agent(Handle):
                 raise TypeError(f"there is no setting {key}")
             setattr(attr.data, key, text(value) if isinstance(value, str) else value)
         self._self = ffi.new_handle(weakref.ref(self))
+        self._spin_us = int(attr.data.spin_us) if attr.data.polling == lib.SLIME_POLLING_ADAPTIVE else 0
         attr.on_state, attr.arg = lib.py_agent_state, self._self
         attr.interrupted = lib.py_interrupted
         out = ffi.new("struct slime_agent **")
@@ -355,26 +355,21 @@ class Agent(Handle):
         """The next request as the C library has it, to be answered by its functions; None: none came in that time."""
         self._must_be_queued()
         deadline = None if timeout is None else time.monotonic() + timeout
-        descriptor = lib.slime_context_fd(self.context.pointer)
-        while (req := self._next_request()) is None:
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            if not select.select([descriptor], [], [], left)[0]:
+        spin_us = self._spin_us if timeout is None else min(self._spin_us, round(timeout * 1e6))
+        while (req := self._next_request(spin_us)) is None:
+            if not wait_readable(self, lib.slime_context_fd(self.context.pointer), deadline):
                 return None
         return req
 
-    def _next_request(self) -> Any:
+    def _next_request(self, spin_us: int = 0) -> Any:
         # Another thread may close the agent.
         with self._taking:
             if self._is_leaving:
                 raise Invalid(errno.EINVAL, "Agent is closed")
-            return self._take()
+            return self._take(spin_us)
 
-    def _take(self) -> Any:
-        event = ffi.new("struct slime_event *")
-        while lib.slime_context_next(self.context.pointer, event):
-            if event.kind == lib.SLIME_EVENT_REQUEST:
-                return event.request
-        return None
+    def _take(self, spin_us: int = 0) -> Any:
+        return lib.py_next_request(self.context.pointer, spin_us) or None
 
     def start(self, timeout: float | None = 30.0) -> Agent:
         """Register, and wait until that is done. Raises Timeout with what is in the way."""
