@@ -7,7 +7,7 @@ usage() {
 	cat <<'END_OF_USAGE'
 usage: bench/baselines/setup.sh [NAME...]
 
-  ray  pulsing  mooncake  nixl  nanoctrl  slimerpc  peercache  install these; all of them when none is named
+  ray  pulsing  mooncake  nixl  nanoctrl  slimerpc  peercache  python  install these; all of them when none is named
 
 They go to build/baselines; SLIME_BASELINES names another place. What Debian has (UCX, ZeroMQ, gRPC) comes by
 deploy/packages.sh bench.
@@ -23,6 +23,7 @@ packages_of() {
 	nanoctrl) echo 'nanoctrl==0.1.0.post1' ;; # with the original server as an executable
 	peercache) echo 'peercache==0.8.4' ;;
 	slimerpc) echo 'nanoctrl==0.1.0.post1 dlslime==0.1.0.post1 httpx==0.28.1 redis==8.1.0' ;; # does not name the first
+	python) echo "numpy pyzmq==27.3.0 $source/python" ;; # our package, and what its calls are compared with
 	nixl) echo 'numpy --no-deps nixl-cu12==1.5.1' ;;
 	*)
 		usage >&2
@@ -39,8 +40,9 @@ case ${1:-} in
 	;;
 esac
 
+source=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 names=("$@")
-[ $# -gt 0 ] || names=(ray pulsing mooncake nixl nanoctrl slimerpc peercache)
+[ $# -gt 0 ] || names=(ray pulsing mooncake nixl nanoctrl slimerpc peercache python)
 place=${SLIME_BASELINES:-$(dirname "${BASH_SOURCE[0]}")/../../build/baselines}
 
 [ -x "$place/bin/python" ] || python3 -m venv "$place"

@@ -37,6 +37,24 @@ def timed(operate):
         now = time.perf_counter()
         samples.append(now - at)
         at = now
+    return figures(samples, moved, at - begin)
+
+
+async def timed_async(operate):
+    """The same of a coroutine function."""
+    samples = []
+    moved = 0
+    begin = time.perf_counter()
+    at = begin
+    while at - begin < ROUND_S or len(samples) < 3:
+        moved += await operate()
+        now = time.perf_counter()
+        samples.append(now - at)
+        at = now
+    return figures(samples, moved, at - begin)
+
+
+def figures(samples, moved, seconds):
     samples.sort()
     n = len(samples)
     p50 = nearest_rank(samples, 50)
@@ -44,8 +62,8 @@ def timed(operate):
         "ops": n,
         "p50_us": p50 * 1e6,
         "p99_us": nearest_rank(samples, 99) * 1e6,
-        "avg_us": (at - begin) / n * 1e6,
-        "gb_s": moved / (at - begin) / 1e9,
+        "avg_us": seconds / n * 1e6,
+        "gb_s": moved / seconds / 1e9,
         "p50_gb_s": moved / n / p50 / 1e9,
     }
     return {name: round(value, 4) for name, value in result.items()}

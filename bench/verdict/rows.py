@@ -48,6 +48,7 @@ class Figure(NamedTuple):
 P50 = Figure("p50_us", "us")
 AVERAGE = Figure("avg_us", "us")
 POST = Figure("post_us", "us")
+PIECE = Figure("piece_us", "us")  # of a post, for each piece
 BANDWIDTH = Figure("p50_gb_s", "GB/s")  # of the median batch
 THROUGHPUT = Figure("gb_s", "GB/s")  # of all batches in flight
 RATE = Figure("per_s", "/s")
@@ -210,6 +211,12 @@ def nixl_row(name, transports, tls, options, figure, target):
     return Row(name, ours, f"nixl-agents --backend UCX {tls} {options}", figure, target, source)
 
 
+def python_rpc_row(name, options, target):
+    """Python calls Python on this host: our package beside pyzmq."""
+    command = f"python-pair rpc --library {{}} --size 1024 {options}".strip()
+    return Row(name, command.format("libslime"), command.format("zmq"), P50, target, "warm")
+
+
 CRASH = "--route crash --agents 1100 --kill 1000 --regions 16 --links 8"
 HOLD = "--route hold --agents 10000"
 FOREIGN = (  # every kind of route: one entity, lists, agents, regions, and the native ones
@@ -297,6 +304,18 @@ ROWS = [
     # The same calls by what programs use today.
     rpc_row("shm-rpc-zmq", "--size 1KiB", "baseline-zeromq --size 1KiB", faster(22)),
     rpc_row("shm-rpc-grpc", "--size 1KiB", "baseline-grpc --size 1KiB", faster(40)),
+    # From Python; a batch beside the same one from C.
+    python_rpc_row("py-rpc-1k-sync", "", at_most(0.5)),
+    python_rpc_row("py-rpc-1k-asyncio", "--asyncio", at_most(0.7)),
+    Row(
+        "py-read-128k",
+        "python-pair read --block 131072 --batch 32",
+        f"slime-measure read {BLOCKS_128K} --cold",
+        BANDWIDTH,
+        at_least(0.95),
+        "cold",
+    ),
+    Row("py-post-1024", "python-pair post --block 64 --batch 1024", None, PIECE, at_most(1), "warm"),
     # Over TCP, against one socket.
     read_row("tcp-read-128k", f"{TCP} {BLOCKS_128K} --cold", f"tcp-read {BLOCKS_128K} --cold", BANDWIDTH, at_least(0.95)),
     read_row("tcp-read-4k", f"{TCP} {PAGES}", f"tcp-read {PAGES}", BANDWIDTH, at_least(0.8)),
