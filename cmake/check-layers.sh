@@ -62,7 +62,7 @@ pages          pages/src/                                        base pages-api
 cache          pages/cache/                                      nc-daemon nc-about client
 python         python/                                          pages-api
 tool-devices   tool/devices                                      api cli
-tool           tool/                                             agent tool-devices
+tool           tool/                                             agent pages-api tool-devices
 bench-load     bench/load/                                       api base
 bench-service  bench/service/                                    agent-api bench-load cli
 bench-rounds   bench/rounds/                                     base cli

@@ -9,6 +9,7 @@
 #include "tool/devices.h"
 #include "tool/host.h"
 #include "tool/network.h"
+#include "tool/pages.h"
 
 static int doctor(const struct options *o)
 {
@@ -39,6 +40,8 @@ int main(int argc, char **argv)
 	if (!strcmp(args.command->name, "call"))
 		status = call_run(&o, args.operands[0], args.operands[1],
 				  args.n_operands > 2 ? args.operands[2] : NULL);
+	else if (!strcmp(args.command->name, "pages"))
+		status = pages_explain(&o, args.n_operands ? args.operands[0] : NULL, stdout);
 	else if (!strcmp(args.command->name, "devices"))
 		status = devices_print(o.sysfs, o.json, stdout);
 	else

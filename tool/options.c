@@ -43,6 +43,17 @@ static const struct cli_setting call_options[] = {
 	CLI_END,
 };
 
+static const struct cli_setting pages_options[] = {
+	OF_CONTROL("http://127.0.0.1:3000"),
+	CLI_STRING(struct options, tenant, "tenant", .def = "default", .check = check_name,
+		   .help = "the tenant of the pages"),
+	CLI_INT(struct options, replicas, "replicas", .def = "1", .min = 1, .max = 8,
+		.help = "owners that get each page, as its writers and readers are told"),
+	CLI_DURATION_MS(struct options, timeout_ms, "timeout", .def = "5s", .min = 1,
+			.max = 86400000, .help = "for owners to be reached, and for each answer"),
+	CLI_END,
+};
+
 static const struct cli_setting devices_options[] = {
 	CLI_FLAG(struct options, json, "json", .help = "print JSON"),
 	CLI_STRING(struct options, sysfs, "sysfs", .value = "DIR", .hidden = true,
@@ -77,6 +88,18 @@ static const struct cli_command commands[] = {
 		.min_operands = 2,
 		.max_operands = 3,
 		.tables = { call_options },
+	},
+	{
+		.name = "pages",
+		.summary =
+			"explain a store of pages: its owners, and why a get of KEY hits or misses",
+		.text = "A row for each owner: the transport to it, its memory for the tenant, its pages, and "
+			"what it found, missed, evicted and refused. With KEY the owners are in the order in "
+			"which they are to have it. Ends with 1 when a get of KEY misses, or when no owner "
+			"can be reached.",
+		.operands = "[KEY]",
+		.max_operands = 1,
+		.tables = { pages_options },
 	},
 	{
 		.name = "devices",

@@ -23,6 +23,10 @@ struct options {
 	const char *procfs;
 	bool json;
 
+	/* of pages */
+	const char *tenant;
+	int64_t replicas;
+
 	/* of doctor */
 	const char *redis;
 	const char *peer;

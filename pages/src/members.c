@@ -149,6 +149,49 @@ uint16_t members_former_owner_locked(struct members *m, uint64_t hash)
 	return heaviest(m, hash, UINT64_MAX, now > SETTLE_NS ? now - SETTLE_NS : 0, &found);
 }
 
+/* Whether it stands before the other in a list. */
+static bool is_before(const struct member *a, const struct member *b, const uint64_t *hash)
+{
+	if (a->up != b->up)
+		return a->up;
+	return hash ? weight(a, *hash) > weight(b, *hash) : strcmp(a->name, b->name) < 0;
+}
+
+static void describe(const struct member *e, struct slime_pages_owner_info *out)
+{
+	*out = (struct slime_pages_owner_info){ .error = e->up ? 0 : e->error };
+	memcpy(out->name, e->name, sizeof(out->name));
+	if (!e->up && !out->error)
+		out->error = -ENOTCONN;
+	if (!e->up)
+		return;
+	out->transport = e->transport;
+	out->size = e->use.region.len;
+}
+
+size_t members_list(struct members *m, const uint64_t *hash, struct slime_pages_owner_info *out,
+		    size_t n)
+{
+	uint16_t order[MEMBERS_MAX];
+	size_t found = 0;
+
+	pthread_mutex_lock(&m->lock);
+	for (uint16_t i = 0; i < m->n; i++) {
+		size_t at = found;
+
+		if (!m->all[i].name[0])
+			continue;
+		for (; at && is_before(&m->all[i], &m->all[order[at - 1]], hash); at--)
+			order[at] = order[at - 1];
+		order[at] = i;
+		found++;
+	}
+	for (size_t i = 0; i < found && i < n; i++)
+		describe(&m->all[order[i]], &out[i]);
+	pthread_mutex_unlock(&m->lock);
+	return found;
+}
+
 /* ---- using one ---- */
 
 int members_enter(struct members *m, uint16_t member, struct member_use *out)

@@ -24,6 +24,11 @@ void members_destroy(struct members *members);
 /* -ETIMEDOUT, or -EACCES as soon as each owner that is not reached refuses us. */
 int members_wait(struct members *members, unsigned n, int64_t timeout_ms);
 
+/* All that are known, as slime_pages_owners() gives them; hash NULL: in the order of names. Returns
+ * how many there are. */
+size_t members_list(struct members *members, const uint64_t *hash,
+		    struct slime_pages_owner_info *out, size_t n);
+
 unsigned members_reachable(struct members *members);
 
 /*

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "pages/src/page.h"
 #include "pages/src/pages.h"
 #include "pages/src/tenant.h"
 
@@ -88,6 +89,14 @@ int slime_pages_destroy(struct slime_pages *p)
 static uint64_t counted(const _Atomic uint64_t *counter)
 {
 	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+size_t slime_pages_owners(struct slime_pages *p, const void *key, size_t key_len,
+			  struct slime_pages_owner_info *owners, size_t n)
+{
+	uint64_t hash = key ? page_hash(key, key_len, 0).low : 0;
+
+	return members_list(p->members, key ? &hash : NULL, owners, n);
 }
 
 void slime_pages_counters(struct slime_pages *p, struct slime_pages_counters *out)

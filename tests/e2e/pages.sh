@@ -33,6 +33,31 @@ drive --owners 2 --duration 1s >"$work/both.json" || fail "two owners"
 [ "$(figure hit_percent <"$work/both.json")" = 100.0 ] || fail "$(cat "$work/both.json")"
 [ "$(figure wrong_pages <"$work/both.json")" = 0 ] || fail "wrong pages"
 
+# explained STATUS ARGUMENT...
+explained() {
+	local status=0
+
+	timeout 60 "$bin/slime" pages --ctrl "$url" --scope test --timeout 3s "${@:2}" >"$work/explained" 2>"$work/explained.err" || status=$?
+	[ "$status" -eq "$1" ] || fail "slime pages ${*:2}: it ended with $status: $(cat "$work/explained" "$work/explained.err")"
+}
+
+say "a store is explained: owners, capacity, who has a key, and why a get of it misses"
+explained 0
+grep -q '^Tenant default, scope test, owners: 2$' "$work/explained" || fail "$(cat "$work/explained")"
+[ "$(grep -cE '^node-[ab] +shm +30\.0 +[1-9]' "$work/explained")" = 2 ] || fail "$(cat "$work/explained")"
+explained 0 bench/mla/65536/5
+grep -qE '^A get of it hits: node-[ab] has it\.$' "$work/explained" || fail "$(cat "$work/explained")"
+[ "$(grep -cE '^node-[ab] .* (yes|no) *$' "$work/explained")" = 2 ] || fail "$(cat "$work/explained")"
+grep -qE '^node-[ab] .* yes *$' <(sed -n '/^node-/{p;q}' "$work/explained") || fail "its owner is not the first: $(cat "$work/explained")"
+explained 1 bench/mla/65536/999999
+grep -q '^A get of it misses: no owner has it. It was not put, or was deleted, or its owner ended; nothing was evicted.$' "$work/explained" ||
+	fail "$(cat "$work/explained")"
+explained 1 --tenant team
+[ "$(grep -c '^node-[ab]: it does not let this agent use the tenant$' "$work/explained")" = 2 ] || fail "$(cat "$work/explained")"
+grep -q '^No owner can be reached: each get misses, and each put fails.$' "$work/explained" || fail "$(cat "$work/explained")"
+explained 1 --tenant nothing
+grep -q '^node-a: it has no such tenant$' "$work/explained" || fail "$(cat "$work/explained")"
+
 say "an owner's figures stand in its metrics"
 curl -sf "http://$(sed -n 's/.*metrics=//p' "$work/node-a.out")/metrics" >"$work/metrics"
 grep -q '^slime_agent_info{agent="node-a",scope="test",version="[0-9.]*",commit="[0-9a-z-]*"} 1$' "$work/metrics" || fail "no version"

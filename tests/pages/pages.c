@@ -433,6 +433,48 @@ static void put__into_a_full_owner_evicts_but_what_is_pinned(void **state)
 	end_owner(&o);
 }
 
+/* A page is put at the first of them, and both orders come up. */
+static void owners__of_a_key_come_in_the_order_in_which_they_have_it(void **state)
+{
+	struct slime_pages_owner_info of[3];
+	struct owner first, second;
+	unsigned n_first = 0;
+	struct user u;
+
+	(void)state;
+	start_owner(&first, "owner", &tenant, 1);
+	start_owner(&second, "other", &tenant, 1);
+	start_user(&u, "user", two_owners, 2);
+	assert_int_equal(slime_pages_owners(u.pages, NULL, 0, of, 1), 2);
+	assert_string_equal(of[0].name, "other");
+	assert_int_equal(of[0].error, 0);
+	assert_int_equal(of[0].transport, SLIME_TRANSPORT_SHM);
+	assert_int_equal(of[0].size, tenant.size);
+	put_all(&u, 0, N_PAGES);
+	for (unsigned i = 0; i < N_PAGES; i++) {
+		struct slime_pages_stat before, after;
+		struct batch b;
+		bool at_first;
+
+		make_batch(&u, &b, i, 1);
+		assert_int_equal(
+			slime_pages_owners(u.pages, b.items[0].key, b.items[0].key_len, of, 3), 2);
+		at_first = !strcmp(of[0].name, "owner");
+		n_first += at_first;
+		assert_ok(slime_pages_owner_stat(at_first ? first.pages : second.pages, NULL,
+						 &before));
+		assert_ok(slime_pages_delete(u.req, b.items, 1));
+		wait_for(&u);
+		assert_ok(slime_pages_owner_stat(at_first ? first.pages : second.pages, NULL,
+						 &after));
+		assert_int_equal(after.deleted, before.deleted + 1);
+	}
+	assert_in_range(n_first, 1, N_PAGES - 1);
+	end_owner(&second);
+	end_user(&u);
+	end_owner(&first);
+}
+
 static void keys__are_spread_and_those_of_a_dead_owner_are_misses_at_once(void **state)
 {
 	struct slime_pages_stat stat[2], sums;
@@ -1024,6 +1066,7 @@ int main(void)
 		CASE(pages__of_several_bufs_and_lengths_arrive_in_order),
 		CASE(requests__with_bad_items_say_so_for_each),
 		CASE(put__into_a_full_owner_evicts_but_what_is_pinned),
+		CASE(owners__of_a_key_come_in_the_order_in_which_they_have_it),
 		CASE(keys__are_spread_and_those_of_a_dead_owner_are_misses_at_once),
 		CASE(delete__reaches_the_owner_that_had_the_key_before),
 		CASE(replicas__of_a_page_outlive_one_owner),

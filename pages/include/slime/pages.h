@@ -166,6 +166,25 @@ SLIME_API SLIME_CHECKED int slime_pages_create(struct slime_agent *agent,
 SLIME_API SLIME_CHECKED int slime_pages_wait_ready(struct slime_pages *pages, unsigned n,
 						   int64_t timeout_ms);
 
+/* An owner, as a reader knows it. */
+struct slime_pages_owner_info {
+	char name[SLIME_AGENT_NAME_MAX + 1];
+	int error;			/* 0: it can be reached
+					 *   -EACCES  it does not let this agent use the tenant
+					 *   -ENOENT  it has no such tenant
+					 *   else what reaching it said last */
+	enum slime_transport transport; /* of the link, when it can be reached */
+	uint64_t size;			/* bytes of the tenant's region, then */
+};
+
+/*
+ * The owners that are known, the first n of them into owners: those that can be reached come first.
+ * With a key they are in the order in which they are to have it: the page is put at the first, or
+ * at as many as there are replicas. key NULL: in the order of names. Returns how many there are.
+ */
+SLIME_API size_t slime_pages_owners(struct slime_pages *pages, const void *key, size_t key_len,
+				    struct slime_pages_owner_info *owners, size_t n);
+
 /* Requests must have been destroyed: -EBUSY otherwise. destroy(NULL) is 0. */
 SLIME_API int slime_pages_destroy(struct slime_pages *pages);
 
