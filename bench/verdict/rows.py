@@ -197,6 +197,13 @@ def page_row(name, options, reference, figure, target):
     return Row(name, f"pages {options}", reference, figure, target, "cold")
 
 
+def page_rdma_row(name, size, batch):
+    """As many reads in flight as a batch has pages, on one queue pair."""
+    ours = f"pages get {PAGES_128K} --verify never --transport rdma"
+    reference = f"perftest ib_read_bw --size {size} --depth {batch}"
+    return Row(name, ours, reference, THROUGHPUT, at_least(0.95), "cold", least=9, rdma=True, adapters=at_least(0.97))
+
+
 def page_peer_rows(name, reference):
     """The same batch of pages by a store of others, over tcp; ours over tcp, and over shm, which it does not have."""
     ours = f"get {PAGES_128K}"
@@ -407,6 +414,7 @@ ROWS = [
     page_row("page-get-shm", f"get {PAGES_128K} --verify never", MEMCPY_128K, BANDWIDTH, at_least(0.9)),
     page_row("page-get-shm-verify", f"get {PAGES_128K}", MEMCPY_128K, BANDWIDTH, at_least(0.45)),
     page_row("page-get-tcp", f"get {PAGES_128K} --verify never {TCP}", TCP_READ_128K, BANDWIDTH, at_least(0.9)),
+    page_rdma_row("page-get-rdma", 131072, 32),
     page_row("page-exists-shm", f"exists {KEYS}", None, RATE, at_least(5e6)),
     page_row("page-exists-tcp", f"exists {KEYS} {TCP}", None, RATE, at_least(2e6)),
     page_row("page-put", f"put {PAGES_128K}", f"pages get {PAGES_128K}", BANDWIDTH, at_least(0.7)),

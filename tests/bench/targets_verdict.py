@@ -156,6 +156,7 @@ class Devices(unittest.TestCase):
 
 # Of each row: on soft-RoCE, and between adapters.
 CLAIMS = {
+    "page-get-rdma": (">= 0.95", ">= 0.97"),
     "rdma-read-64k": (">= 0.95", ">= 0.98"),
     "rdma-read-1m": (">= 0.95", ">= 0.98"),
     "rdma-write-64k": (">= 0.95", ">= 0.98"),
