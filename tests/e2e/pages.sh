@@ -61,7 +61,8 @@ grep -q '^node-a: it has no such tenant$' "$work/explained" || fail "$(cat "$wor
 say "an owner's figures stand in its metrics"
 curl -sf "http://$(sed -n 's/.*metrics=//p' "$work/node-a.out")/metrics" >"$work/metrics"
 grep -q '^slime_agent_info{agent="node-a",scope="test",version="[0-9.]*",commit="[0-9a-z-]*"} 1$' "$work/metrics" || fail "no version"
-curl -sf "$url/metrics" | grep -q '^nanoctrl_build_info{version="[0-9.]*",commit="[0-9a-z-]*"} 1$' || fail "no version of nanoctrl"
+curl -sf "$url/metrics" >"$work/nanoctrl.metrics"
+grep -q '^nanoctrl_build_info{version="[0-9.]*",commit="[0-9a-z-]*"} 1$' "$work/nanoctrl.metrics" || fail "no version of nanoctrl"
 grep -q '^slime_pages_put_total{tenant="default"} [1-9]' "$work/metrics" || fail "$(cat "$work/metrics")"
 [ "$(grep -c '^# TYPE slime_pages_put_total counter' "$work/metrics")" = 1 ] || fail "$(cat "$work/metrics")"
 [ "$(grep -c '^slime_pages_pages{' "$work/metrics")" = 2 ] || fail "$(cat "$work/metrics")"
@@ -114,11 +115,44 @@ say "a tenant is closed to agents that it does not allow"
 drive --tenant team --duration 100ms >/dev/null 2>"$work/team.err" && fail "a stranger used the tenant"
 grep -q 'not open to this agent' "$work/team.err" || fail "$(cat "$work/team.err")"
 
+say "writers that are killed while owners pull leave nothing wrong and nothing taken"
+metric_of() {
+	curl -sf "http://$(sed -n 's/.*metrics=//p' "$work/$1.out")/metrics" | sed -n "s/^$2{tenant=\"default\"} //p"
+}
+metric_is() { [ "$(metric_of "$1" "$2")" = "$3" ]; }
+for round in 1 2 3; do
+	spawn "writer-$round" "$bin/slime-bench" page drive --ctrl "$url" --scope test --page-size 64KiB --working-set 128 --owners 2 \
+		--batch-size 64 --concurrencies 4 --warmup 0s --duration 1h --op put --transport tcp
+	writes() { link_is node-a bench && link_is node-b bench; }
+	wait_for 10 writes || fail "the writer has no link: $(cat "$work/writer-$round.err")"
+	end "writer-$round" KILL
+done
+drive --owners 2 --duration 500ms >"$work/after.json" || fail "after writers were killed"
+[ "$(figure wrong_pages <"$work/after.json")" = 0 ] || fail "wrong pages after writers were killed"
+for owner in node-a node-b; do
+	wait_for 10 metric_is "$owner" slime_pages_filling 0 || fail "pages of a dead writer stay taken at $owner"
+done
+
+say "reads go on while nanoctrl is away for longer than a lease"
+found=$(metric_of node-a slime_pages_found_total)
+spawn reader "$bin/slime-bench" page drive --ctrl "$url" --scope test --page-size 64KiB --working-set 128 --owners 2 \
+	--batch-size 16 --concurrencies 2 --warmup 0s --duration 8s --check-all --json
+reads_from() { [ "$(metric_of "$1" slime_pages_found_total)" -gt "$found" ]; }
+wait_for 10 reads_from node-a || fail "it does not read"
+end nanoctrl KILL
+reap reader
+[ "$status" = 0 ] || fail "readers without nanoctrl: $(cat "$work/reader.err")"
+[ "$(figure hit_percent <"$work/reader.out")" = 100.0 ] || fail "$(cat "$work/reader.out")"
+[ "$(figure wrong_pages <"$work/reader.out")" = 0 ] || fail "wrong pages without nanoctrl"
+start_nanoctrl
+owners_are_there() { [ "$(curl -sf "$url/v1/agents?scope=test" | grep -o '"node-[ab]"' | sort -u | wc -l)" = 2 ]; }
+wait_for 15 owners_are_there || fail "the owners do not come back"
+
 say "a killed owner's pages are misses, and nothing is wrong"
+found=$(metric_of node-b slime_pages_found_total)
 spawn reader "$bin/slime-bench" page drive --ctrl "$url" --scope test --page-size 64KiB --working-set 128 --owners 2 \
 	--batch-size 16 --concurrencies 2 --warmup 0s --duration 4s --op mixed --check-all --json
-reads() { link_is node-b bench; }
-wait_for 10 reads || fail "the reader has no link"
+wait_for 10 reads_from node-b || fail "it does not read"
 end node-b KILL
 reap reader
 [ "$status" = 0 ] || fail "readers beside a killed owner"

@@ -890,6 +890,60 @@ static void get__of_pages_of_an_owner_that_stands_still_is_a_miss(void **state)
 	end_still(&s);
 }
 
+/* The link to one of two owners breaks while both are asked: the owner stands still, so that the
+ * batch is under way then. */
+static void batch__that_loses_an_owner_in_its_middle_succeeds_at_the_other(void **state)
+{
+	struct slime_pages_attr attr = SLIME_PAGES_ATTR_INIT;
+	struct slime_pages_stat at_other;
+	struct slime_endpoint *ep;
+	struct slime_agent *third;
+	struct slime_call *call;
+	struct owner o[2];
+	struct stand stand;
+	unsigned hits = 0;
+	struct batch b;
+	struct user u;
+
+	(void)state;
+	start_owner_that_may_stand(&o[0], &stand);
+	start_owner(&o[1], "other", &tenant, 1);
+	third = start("third", &(struct slime_agent_link){ .to = "owner", .profile = "default" },
+		      1);
+	assert_ok(slime_call_create(slime_agent_context(third), NULL, &call));
+	attr.owners = two_owners;
+	attr.n_owners = 2;
+	attr.dir_cache_ttl_ms = 0;
+	attr.refresh_ms = 50;
+	start_user_with(&u, "user", &attr);
+	assert_ok(slime_pages_wait_ready(u.pages, 2, LONG_MS));
+	put_all(&u, 0, N_PAGES);
+	assert_ok(slime_pages_owner_stat(o[1].pages, NULL, &at_other));
+	make_batch(&u, &b, 0, N_PAGES);
+	begin_to_stand(third, &stand, call);
+	assert_ok(slime_pages_get(u.req, b.items, N_PAGES));
+	assert_int_equal(slime_pages_wait(u.req, 20), -ETIMEDOUT);
+	ep = get(u.agent, "owner", "default");
+	slime_endpoint_close(ep);
+	slime_agent_endpoint_put(u.agent, ep);
+	wait_for(&u);
+	for (unsigned i = 0; i < N_PAGES; i++) {
+		hits += !b.items[i].status;
+		assert_true(!b.items[i].status || b.items[i].status == -ENOENT);
+		for (size_t k = 0; !b.items[i].status && k < PAGE_LEN; k++)
+			assert_int_equal(u.bytes[i * PAGE_LEN + k], (uint8_t)i);
+	}
+	assert_int_equal(hits, at_other.pages);
+	assert_in_range(hits, 1, N_PAGES - 1);
+	sem_post(&stand.ends);
+	assert_ok(slime_call_wait(call, LONG_MS));
+	assert_ok(slime_call_destroy(call));
+	end(third);
+	end_user(&u);
+	end_owner(&o[1]);
+	end_owner(&o[0]);
+}
+
 static void own_method(void *arg, struct slime_rpc_request *req)
 {
 	(void)arg;
@@ -1082,6 +1136,7 @@ int main(void)
 		CASE(put__from_more_regions_than_one_message_has_room_for_puts_all),
 		CASE(put__to_an_owner_that_stands_still_times_out),
 		CASE(get__of_pages_of_an_owner_that_stands_still_is_a_miss),
+		CASE(batch__that_loses_an_owner_in_its_middle_succeeds_at_the_other),
 		CASE(owner_create__that_is_refused_leaves_no_method),
 		CASE(owner_destroy__before_the_agent_starts_takes_its_methods_back),
 	};
