@@ -71,9 +71,9 @@ static const char *in_words(int ret)
 {
 	switch (ret) {
 	case -ECONNREFUSED:
-		return "nobody listens there, or a firewall refuses";
+		return "nothing listens there, or a firewall refuses";
 	case -ETIMEDOUT:
-		return "nobody answers there: its host is down, or a firewall drops the packets";
+		return "nothing answers there: its host is down, or a firewall drops the packets";
 	default:
 		return strerror(-ret);
 	}

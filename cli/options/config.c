@@ -116,7 +116,7 @@ static int read_file(const char *file, char *buf, size_t room, size_t *len)
 
 static const char *read_error(int ret)
 {
-	return ret == -ETIMEDOUT ? "it is a pipe, and who writes it says nothing" : strerror(-ret);
+	return ret == -ETIMEDOUT ? "it is a pipe, and its writer sends nothing" : strerror(-ret);
 }
 
 int cli_config_load(struct cli_config *config, const char *file)

@@ -10,7 +10,7 @@
  *   -EPERM    others than its owner may read or write the file, so that it is none
  *   -ENODATA  its first line is empty
  *   -E2BIG    the line is longer than cap - 1 bytes
- *   -ETIMEDOUT  it is a pipe, and who writes it says nothing
+ *   -ETIMEDOUT  it is a pipe, and its writer sends nothing
  *   else what open(2) and read(2) say
  */
 int cli_secret_read(const char *path, char *out, size_t cap);

@@ -177,7 +177,7 @@ int cli_log_open_file(const char *file)
 
 const char *cli_log_error(int ret)
 {
-	return ret == -ENXIO ? "expected a file: it is a FIFO that nobody reads, or a socket"
+	return ret == -ENXIO ? "expected a file: it is a FIFO without a reader, or a socket"
 			     : strerror(-ret);
 }
 

@@ -252,7 +252,7 @@ static void take_refusal(struct nc_call *call, const struct http_message *respon
 		return;
 	}
 	if (call->ordered && error.err == -ESTALE && error.order) {
-		/* It is we who hear of it, and not an attempt that was given up: we are the later
+		/* The refusal is for this process, not for an earlier attempt: ours is the later
 		 * one, by a clock that is behind. */
 		if (call->client->order < error.order)
 			call->client->order = error.order;
@@ -325,7 +325,7 @@ static void on_failed(void *arg, int err, const char *cause)
 
 static void on_data(void *arg, struct evbuffer *in)
 {
-	/* Nobody upgrades these connections; the slot was dropped with the 101. */
+	/* These connections never upgrade; the slot was dropped with the 101. */
 	(void)arg;
 	(void)in;
 }
@@ -360,7 +360,7 @@ static const struct nc_conn_ops slot_ops = { on_answered, on_data, on_failed, on
 
 /* --- sending --- */
 
-/* Of this owner, in whatever process: each is greater than the one before. */
+/* A number for this owner, in any process: each is greater than the one before. */
 static uint64_t next_order(struct nc_client *client)
 {
 	struct timespec now;
@@ -459,7 +459,7 @@ static void dispatch(struct nc_client *client)
 		call = SL_CONTAINER_OF(sl_list_pop(&client->ready), struct nc_call, in_ready);
 		if (is_outlived(call)) {
 			call->outlived = true;
-			retry(call, 0); /* nobody is called back from inside of a call */
+			retry(call, 0); /* never call back from inside of a call */
 			continue;
 		}
 		ret = start_on(slot, call);
@@ -528,7 +528,7 @@ void nc_cancel(struct nc_client *client, const void *arg)
 {
 	struct sl_list *e, *next;
 
-	/* It goes on to its answer, which nobody hears; but that of a poll may be long in coming.
+	/* The call runs on to its answer, which is dropped; but the answer of a poll may take long.
 	 */
 	sl_list_for_each_safe (e, next, &client->all) {
 		struct nc_call *call = SL_CONTAINER_OF(e, struct nc_call, in_all);

@@ -44,7 +44,7 @@ struct nc_client {
 	char agent[NC_NAME_MAX + 1]; /* "" before the first registration */
 	char lease[NC_LEASE_MAX];    /* "" when there is none */
 	uint64_t lease_number;	     /* of this lease, or of having none; never 0 */
-	bool registered;	     /* once, whatever became of the lease */
+	bool registered;	     /* once, even if the lease is gone since */
 	uint64_t epoch, generation;  /* of the last registration */
 	uint32_t grace_ms;	     /* that it granted */
 	char incarnation[65];	     /* that held them */

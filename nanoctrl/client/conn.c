@@ -90,7 +90,7 @@ static void set_timeouts(struct nc_conn *conn, int silence_ms)
 	bufferevent_set_timeouts(conn->bev, &silence, &send);
 }
 
-/* What comes of it, also a failure at once, comes as an event. */
+/* The result, also a failure at once, is reported as an event. */
 static void connect_here(struct nc_conn *conn)
 {
 	const struct nc_address *a = &conn->addresses.list[conn->at];
@@ -180,8 +180,7 @@ static void deliver(struct nc_conn *conn)
 	http_message_fini(&response);
 }
 
-/* What stands behind the response already: messages after an upgrade, else nothing that was asked
- * for. */
+/* Bytes that follow the response: messages after an upgrade, else nothing that was asked for. */
 static void take_rest(struct nc_conn *conn, struct evbuffer *in)
 {
 	if (!evbuffer_get_length(in))
@@ -304,7 +303,7 @@ int nc_conn_open(struct nc_conn **out, struct event_base *base, struct nc_resolv
 	conn->silence_ms = IDLE_TIMEOUT_MS;
 	http_parser_init_response(&conn->parser, &limits);
 	bufferevent_setcb(conn->bev, on_read, NULL, on_event, conn);
-	/* What is sent waits for the name's addresses. */
+	/* Output waits for the addresses of the name. */
 	bufferevent_disable(conn->bev, EV_READ | EV_WRITE);
 	ret = nc_lookup_start(&conn->lookup, resolver, url->host, url->port, on_found, conn);
 	if (ret) {
@@ -335,8 +334,7 @@ void nc_conn_abandon(struct nc_conn *conn)
 	nc_conn_close(conn);
 }
 
-/* An answer has the time of an idle connection, whatever had passed of that before it was asked
- * for. */
+/* The answer has the whole time of an idle connection, from the moment of the request. */
 int nc_conn_send(struct nc_conn *conn, struct evbuffer *request, uint32_t wait_ms)
 {
 	if (!conn->upgraded) {

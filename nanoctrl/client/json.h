@@ -13,7 +13,7 @@ struct nc_json;
 
 /* One object; text lives as long as the document is used. -EPROTO, -ENOMEM. */
 int nc_json_parse(const char *text, size_t len, struct nc_json **out);
-/* The same of any text, for whoever reads the text itself. -ENOMEM. */
+/* The same of any text, for callers that read the text themselves. -ENOMEM. */
 int nc_json_wrap(const char *text, size_t len, struct nc_json **out);
 /* The text it was parsed from. */
 const char *nc_json_source(const struct nc_json *json, size_t *len);
@@ -51,7 +51,7 @@ enum nc_message_type {
 	NC_MESSAGE_OTHER, /* of a later release */
 };
 
-/* What the server says in a session. */
+/* A message of the server in a session. */
 struct nc_message {
 	enum nc_message_type type;
 	struct nc_event event;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What answers hold: agents, regions, offers, links. */
+/* The contents of answers: agents, regions, offers, links. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static void read_holder(const json_t *o, struct nc_holder *out)
 	*out = h;
 }
 
-/* For people, whoever wrote it. */
+/* A text for people, of any source. */
 static void copy_shown(char *out, size_t len, const json_t *root, const char *key)
 {
 	copy(out, len, root, key);

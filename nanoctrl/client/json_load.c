@@ -30,7 +30,7 @@ static json_t *fail(struct reader *r, int err)
 	return NULL;
 }
 
-/* What jansson could not make is for want of memory. */
+/* A failure of jansson is for lack of memory. */
 static json_t *made(struct reader *r, json_t *v)
 {
 	return v ? v : fail(r, -ENOMEM);
@@ -108,7 +108,7 @@ static char *put_utf8(char *to, unsigned c)
 	return to;
 }
 
-/* What an escape stands for, from behind its backslash; NULL where it is none. */
+/* The character that an escape means, from after its backslash; NULL if it is malformed. */
 static char *unescape(struct reader *r, char *to)
 {
 	static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server says in a session. */
+/* Messages of the server in a session. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

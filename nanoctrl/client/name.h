@@ -22,7 +22,7 @@ struct nc_addresses {
 	size_t n;
 };
 
-/* What is kept of a name from one connection to the next. */
+/* What one connection learns about a name and keeps for the next. */
 struct nc_name {
 	size_t n;		/* addresses when it was last looked up; 0: never */
 	struct nc_address left; /* that did not serve: the next connection begins behind it */
@@ -30,7 +30,7 @@ struct nc_name {
 
 bool nc_address_is(const struct nc_address *a, const struct nc_address *b);
 
-/* What was found for the name, in the order in which it is to be tried. */
+/* The addresses that were found for the name, in the order in which they are tried. */
 void nc_name_take(struct nc_name *name, const struct addrinfo *list, struct nc_addresses *out);
 
 #endif

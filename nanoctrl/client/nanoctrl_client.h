@@ -81,7 +81,7 @@ int nc_client_set_urls(struct nc_client *client, const char *const *urls, size_t
 /* Where the client talks to now: one of its URLs. */
 const char *nc_client_url(const struct nc_client *client);
 
-/* Who has a name that another owner asks for. */
+/* The owner of a name that another owner asks for. */
 struct nc_holder {
 	char incarnation[65]; /* "" when the server does not tell */
 	char address[NC_NAME_MAX + 1];
@@ -114,7 +114,7 @@ struct nc_error {
 	char code[32];		 /* "name_taken"; "" when there is none */
 	char field[64];		 /* the member or parameter at fault, or "" */
 	char message[256];	 /* for people: it drives no terminal */
-	struct nc_holder holder; /* of -EEXIST: who has the name */
+	struct nc_holder holder; /* of -EEXIST: the owner of the name */
 	uint64_t order;		 /* of -ESTALE of a registration: of the later one; 0: not said */
 };
 
@@ -228,7 +228,7 @@ typedef void nc_page_fn(void *arg, const struct nc_error *error, const struct nc
 int nc_list_agents(struct nc_client *client, const char *selector, const char *after,
 		   nc_page_fn *fn, void *arg);
 
-/* Who offers a service. */
+/* The agents that offer a service. */
 struct nc_provider {
 	const char *service;
 	struct nc_pairs attributes; /* of the service */
@@ -263,8 +263,8 @@ struct nc_region {
 
 int nc_publish(struct nc_client *client, const struct nc_region *region, nc_done_fn *fn, void *arg);
 
-/* What was published with this revision or before; both are refused from then on. -ESTALE in the
- * callback when a greater one was published or withdrawn before. */
+/* Withdraw the publication of this revision and of earlier ones; both are refused from then on.
+ * -ESTALE in the callback when a greater revision was published or withdrawn before. */
 int nc_withdraw(struct nc_client *client, const char *region, uint64_t revision, nc_done_fn *fn,
 		void *arg);
 
@@ -292,15 +292,15 @@ struct nc_offer {
 	size_t descriptor_len;
 };
 
-/* Post for peer; peer_incarnation may be NULL: whoever is there. connection_epoch grows for each
- * peer and profile, from 1; a withdrawal is of what was posted with its number or before. */
+/* Post for peer; peer_incarnation may be NULL: any incarnation. connection_epoch grows for each
+ * peer and profile, from 1; a withdrawal takes back the offers of its number and of lower ones. */
 int nc_post_offer(struct nc_client *client, const char *peer, const char *profile,
 		  uint64_t connection_epoch, const char *peer_incarnation, const void *descriptor,
 		  size_t len, nc_done_fn *fn, void *arg);
 int nc_withdraw_offer(struct nc_client *client, const char *peer, const char *profile,
 		      uint64_t connection_epoch, nc_done_fn *fn, void *arg);
 
-/* What peer posted for us. */
+/* Read the offer of peer for us. */
 typedef void nc_offer_fn(void *arg, const struct nc_error *error, const struct nc_offer *offer);
 int nc_get_offer(struct nc_client *client, const char *peer, const char *profile, nc_offer_fn *fn,
 		 void *arg);
@@ -327,11 +327,11 @@ struct nc_link {
 };
 
 int nc_report_link(struct nc_client *client, const struct nc_link *link, nc_done_fn *fn, void *arg);
-/* What was reported with this revision or before, as nc_withdraw(). */
+/* Withdraw the reports of this revision and of earlier ones, as nc_withdraw(). */
 int nc_forget_link(struct nc_client *client, const char *peer, const char *profile,
 		   uint64_t revision, nc_done_fn *fn, void *arg);
 
-/* What agents of the scope that match the selector report, or all, page by page. */
+/* The reports of all agents of the scope, or of those that match the selector, page by page. */
 int nc_list_links(struct nc_client *client, const char *selector, const char *after, nc_page_fn *fn,
 		  void *arg);
 
@@ -392,7 +392,7 @@ struct nc_connection {
 	size_t n_rails;
 };
 
-/* What an agent does, for those who watch it. */
+/* The work of an agent, for tools that watch it. */
 struct nc_snapshot {
 	const char *session_id;
 	const char *host;
@@ -438,7 +438,7 @@ struct nc_event {
 	enum nc_event_type type;
 	uint64_t epoch;
 	uint64_t generation;	   /* of agent */
-	const char *agent;	   /* whom it is about; of offers who posted it */
+	const char *agent;	   /* the agent of the event; of offers the sender */
 	const char *incarnation;   /* REGISTERED, LEFT, EXPIRED, else "" */
 	const char *region;	   /* REGION, REGION_GONE, else "" */
 	const char *profile;	   /* OFFER, OFFER_GONE, else "" */
@@ -517,13 +517,13 @@ struct nc_events {
 };
 
 /*
- * What happens in the scope behind cursor: the first events, as soon as there are any, at the
- * latest after wait_ms; offers are not among them. NULL is from now on: its events are only those
- * of this poll's wait, and one that is repeated begins at its repetition, so take the cursor of a
- * list, or of a poll of 0 ms. The call has wait_ms more until its deadline than others. Whoever
- * goes on from the cursor of each answer, of whichever server and however late, hears everything at
- * least once and in order, or that it was lost. -EINVAL for a longer wait than there is. Neither is
- * a beat.
+ * Wait for events in the scope after cursor: the callback gets the first events as soon as there
+ * are any, at the latest after wait_ms; offers are not among them. NULL means from now on: only
+ * events during the wait of this poll are reported, and a repeated poll begins at its repetition,
+ * so take the cursor of a list, or of a poll of 0 ms. The call has wait_ms more until its deadline
+ * than others. A caller that continues from the cursor of each answer, of any server and at any
+ * time, gets every event at least once and in order, or a report that events were lost. -EINVAL for
+ * a wait that is too long. A poll is no heartbeat.
  */
 typedef void nc_events_fn(void *arg, const struct nc_error *error, const struct nc_events *events);
 int nc_poll_events(struct nc_client *client, const char *cursor, uint32_t wait_ms, nc_events_fn *fn,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all requests of a client have in common: target, header fields, and how errors are read. */
+/* The common parts of a client's requests: target, header fields, and how errors are read. */
 #ifndef NC_REQUEST_H
 #define NC_REQUEST_H
 

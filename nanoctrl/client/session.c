@@ -37,7 +37,7 @@
 #define RETRY_BASE_MS 50
 #define RETRY_MAX_MS  5000
 #define BEAT_MS_MIN   100
-/* Whatever a server asks for, it is not waited longer. */
+/* The longest wait, even if a server asks for more. */
 #define SPREAD_MAX_MS	   300000
 #define RETRY_AFTER_MAX_MS 60000
 /* Between two lines of the log about what the server says again and again. */
@@ -143,8 +143,8 @@ void nc_session_restart(struct nc_session *s, const char *cause)
 		reconnect(s, 0, cause);
 }
 
-/* A session that was up and broke has cut the lease to its grace: who comes back in time keeps it.
- */
+/* A session that was up and broke has cut the lease to its grace time: an agent that is back in
+ * time keeps the lease. */
 static uint64_t pause_ms(const struct nc_session *s)
 {
 	uint64_t half = s->client->grace_ms / 2, most = RETRY_MAX_MS;
@@ -170,7 +170,8 @@ static int send_frame(struct nc_session *s, enum ws_opcode opcode, const void *p
 	struct evbuffer *out;
 	int ret;
 
-	/* What a server does not read is bounded: pongs and beats wait for nobody. */
+	/* Output that a server does not read is bounded: pongs and beats are dropped instead of
+	 * waiting. */
 	if (nc_conn_queued(s->conn) > QUEUED_MAX)
 		return -ENOBUFS;
 	out = evbuffer_new();

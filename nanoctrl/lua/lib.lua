@@ -1,13 +1,14 @@
--- What stands before every script; before some only up to one of the headings (compat/lua/embed.cmake).
--- KEYS[1] is the scope's prefix, "{scope}:nanoctrl:" (a key that never exists), and ARGV[1] how many events the scope keeps. Results begin with
--- one of these words (enum store_outcome).
+-- This text is put before every script; before some only the part up to a heading (compat/lua/embed.cmake). KEYS[1] is the
+-- scope's prefix, "{scope}:nanoctrl:" (a key that never exists), and ARGV[1] how many events the scope keeps. Results begin
+-- with one of these words (enum store_outcome).
 local OK, NOT_FOUND, NAME_TAKEN, SUPERSEDED, LEASE_GONE = 0, 1, 2, 3, 4
 local REPLACED, STALE, PEER_NOT_FOUND, PEER_CHANGED, TOO_MANY, INBOX_FULL, TOO_LARGE = 5, 6, 7, 8, 9, 10, 11
 
 local P = KEYS[1]
 
--- What others damaged stays as it is. A write of an index over a value that is none is skipped and counted, and answers false; one
--- of an object or of a counter ends the script with the error. Any other error (no memory, read-only) ends it as well.
+-- Values that other programs damaged stay as they are. A write to an index whose key has another type is skipped and counted,
+-- and answers false; a write to an object or a counter ends the script with the error. Any other error (no memory, read-only)
+-- ends it as well.
 local skipped = 0
 local function check_junk(err)
 	for _, words in ipairs({ 'WRONGTYPE', 'not an integer', 'would overflow', 'exhausted' }) do
@@ -66,7 +67,7 @@ local function owned_key(kind, generation) return P .. kind .. ':' .. generation
 local EXACT = 2 ^ 53 -- Lua counts without a gap below it
 local micros = clock[1] .. string.format('%06d', clock[2])
 
--- What stands before all keys: nothing, or in a cluster the tag that keeps them in one slot; and the scope.
+-- The prefix of all keys: empty, or in a cluster the tag that keeps them in one slot; and the scope.
 local function place() return string.match(P, '^(.*){(.*)}:nanoctrl:$') end
 
 -- The reaper sweeps this scope: before long, and by this time.
@@ -93,8 +94,8 @@ end
 -- Before a script that begins by deleting: what refuses to grow refuses here, with nothing done.
 local function gate() return count(SEQ) end
 
--- What Redis lost, it lost before the epoch `since` (schema.lua). Later epochs are greater, whatever the clock does: `last`
--- is the last one that was given out.
+-- Everything that Redis lost, it lost before the epoch `since` (schema.lua). Later epochs are greater even if the clock goes
+-- back: `last` is the last one that was given out.
 local function run_key() return place() .. 'nanoctrl:run' end
 
 local function new_epoch()
@@ -116,7 +117,7 @@ end
 local function epoch()
 	local e = read_epoch()
 	if e == '0' then return new_epoch() end
-	-- The scope has it from now on, whatever becomes of `since`.
+	-- From now on the scope has this epoch, even if `since` is lost.
 	if read('GET', EPOCH) ~= e then redis.call('SET', EPOCH, e) end
 	return e
 end
@@ -132,8 +133,8 @@ local function emit(what, agent, generation, incarnation, object, to, n)
 	redis.call('PUBLISH', P .. 'wake', id)
 end
 
--- How long a lease lasts, as whoever gave it out told the agent, which may be a nanoctrl with another setting; others may have
--- damaged it.
+-- How long a lease lasts, as the server that granted it told the agent: that may be a nanoctrl with another setting. Other
+-- programs may have damaged the value.
 local LASTS_MAX = 3600000
 local function lasting(ttl, ours)
 	local ms = number(counted(ttl))
@@ -187,7 +188,8 @@ local function note_order(kind, generation, name, sign, order, most)
 	redis.call('ZREM', key, lowest[i])
 end
 
--- Of a name that was given back, or whose lease ended, it is known for one more lease which registration of that owner was the last one.
+-- Of a name that was given back, or whose lease ended, the last registration of its owner stays known for the time of one more
+-- lease.
 local function left_key(name, owner) return P .. 'left:' .. #name .. ':' .. name .. ':' .. owner end
 
 local function note_left(name)
@@ -197,8 +199,8 @@ local function note_left(name)
 	end
 end
 
--- The end of a generation: whatever it owned is not visible any more. What it posted to others, and what was
--- posted to it, is taken back in batches (reap.lua); nobody sees it meanwhile, since its generation is over.
+-- The end of a generation: everything that it owned becomes invisible. Offers that it posted, and offers for it, are removed in
+-- batches (reap.lua); they are invisible meanwhile, since their generation is over.
 local function finish(name, generation)
 	redis.call('UNLINK', agent_key(name), owned_key('region', generation), owned_key('link', generation),
 		order_key('region', generation), order_key('link', generation), order_key('offer', generation))
@@ -226,7 +228,8 @@ end
 
 local AGENT = { 'epoch', 'incarnation', 'address', 'labels', 'services', 'attributes', 'revision', 'registered_at', 'session' }
 
--- What C reads as struct store_agent; nil when there is none. Who is there now is there in this epoch e, whenever it registered.
+-- The fields of struct store_agent; nil when there is no such agent. An agent that exists now exists in this epoch e, also if
+-- it registered in an earlier one.
 local function agent_row(name, e)
 	local h = agent(name, unpack(AGENT))
 	if not h then return nil end

@@ -1,8 +1,8 @@
--- Objects without their blobs, of one agent or of a page of agents.
--- ARGV: keep, kind, agent ('' for a page), after, limit, the most bytes, whether with the labels of the page's agents ('1': so), and to
--- go on with an agent that had more than a batch: its generation, and the place ('' and '' from the first).
--- Answers as store_read_page() has it, with the owners behind the rows, and {agent, generation, place} where there is more of the last
--- one: who asks for that has to take some twice that Redis comes to twice.
+-- Objects without their blobs, of one agent or of a page of agents. ARGV: keep, kind, agent ('' for a page), after, limit, the
+-- most bytes, whether with the labels of the page's agents ('1': so), and to continue with an agent that had more than a batch:
+-- its generation, and the cursor of its scan ('' and '' from the first). Answers as store_read_page() has it, with the owners
+-- behind the rows, and {agent, generation, cursor} where the last agent has more. A caller that continues may get an object
+-- twice, since Redis may scan it twice.
 local cursor = last_event()
 local names, next_name, generation, place = { ARGV[3] }, '', ARGV[8], ARGV[9]
 if ARGV[3] == '' then
@@ -12,7 +12,7 @@ else
 	if not h then return { NOT_FOUND } end
 	if generation ~= '' and h[1] ~= generation then return { PEER_CHANGED } end
 end
--- What is read has a bound of its own, since the blobs are read as well: of a page, and of one agent.
+-- The bytes that are read have a bound of their own, since blobs are read as well: for a page, and for one agent.
 local PAGE_ROWS, PAGE_BYTES, PAGE_READ, AGENT_READ = 1024, 1048576, 4194304, 1048576
 local STEP = 16 -- objects, about, which are in memory with their blobs
 local fields = ARGV[7] == '1' and { 'incarnation', 'labels' } or { 'incarnation' }

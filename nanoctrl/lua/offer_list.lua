@@ -1,6 +1,6 @@
--- A batch of what is there for an agent. ARGV: keep, name, lease, secret hash, the place to go on from ('' from the first).
--- Answers {OK, epoch, cursor, {row, ...}, the place to go on from ('' at the end)}; who asks has to take some twice that Redis comes to
--- twice.
+-- A batch of the offers for an agent. ARGV: keep, name, lease, secret hash, the cursor to continue from ('' from the first).
+-- Answers {OK, epoch, cursor, {row, ...}, the cursor to continue from ('' at the end)}. A caller that continues may get an
+-- offer twice, since Redis may scan it twice.
 local cursor = last_event()
 local word, generation = holder(ARGV[2], ARGV[3], ARGV[4])
 if word ~= OK then return { word } end

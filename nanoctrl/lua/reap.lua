@@ -10,7 +10,7 @@ if ARGV[2] ~= '0' and math.abs(now - tonumber(ARGV[2])) <= 1000 then
 	if #due > 0 then gate() end
 	for _, name in ipairs(due) do
 		local h = agent(name, 'incarnation', 'ttl', 'session', 'opened')
-		-- Whose session broke was to be back within its grace.
+		-- An agent whose session broke had to be back within its grace time.
 		local lasts = h and (h[4] ~= '' or h[5] == '0') and lasting(h[3], ours) or 0
 		if lasts > steady then
 			-- Its agent beats less often than ours: it had no time to come back yet.
@@ -28,7 +28,7 @@ if ARGV[2] ~= '0' and math.abs(now - tonumber(ARGV[2])) <= 1000 then
 	if #due == batch then more = 1 end
 end
 
--- What an ended generation had posted to others...
+-- Offers that an ended generation had posted to others...
 local function take_back(generation)
 	local sent = owned_key('sent', generation)
 	local taken = read('SPOP', sent, 500) or {}
@@ -108,7 +108,7 @@ else
 	redis.pcall('ZREM', root .. 'nanoctrl:ends', scope)
 end
 
--- Sets that are empty are not there; one of another type says nothing of who there is.
+-- Empty sets do not exist; a key of another type tells nothing about the agents of a scope.
 if redis.call('EXISTS', NAMES, DUE, DEAD, P .. 'topologies') == 0 and number(read('XLEN', EVENTS)) == 0 then
 	redis.call('UNLINK', EPOCH, SEQ, EVENT_SEQ, EVENTS, DUE, NAMES, DEAD)
 	write('SREM', root .. 'nanoctrl:scopes', scope)

@@ -7,7 +7,7 @@ local resumed, taken, ousted, generation = false, '', held and held[7] or '', ni
 if held and held[3] ~= owner then
 	return { NAME_TAKEN, text(now), agent_row(name, read_epoch()), lasting(held[8], ttl) }
 end
--- Who was superseded stays so, also where it repeats its first registration, of which it heard no answer.
+-- A superseded registration stays superseded, also when it is repeated because its answer was lost.
 if held and held[2] ~= incarnation and (again == '1' or string.find(' ' .. ousted, ' ' .. incarnation .. ' ', 1, true)) then
 	return { SUPERSEDED }
 end
@@ -22,7 +22,7 @@ if held then
 		resumed, generation = true, held[1]
 	else
 		taken = held[4] or ''
-		-- The newest first, each with a blank behind it: one that is cut off is nobody's.
+		-- The newest first, each with a blank behind it: a name that is cut off matches no agent.
 		ousted = string.sub((held[2] or '') .. ' ' .. ousted, 1, 512)
 		finish(name, held[1])
 	end

@@ -1,5 +1,6 @@
--- Whether a nanoctrl that writes the form ARGV[2] may use what is in Redis. KEYS[1] says it: two numbers, the first and
--- the last form that may. Where it is not there, the form of who asks and the next one: two releases share one Redis.
+-- Whether a nanoctrl that writes the form ARGV[2] may use the data in Redis. KEYS[1] has two numbers, the first and the last
+-- form that may. Where the key does not exist, it gets the form of the caller and the next one: two successive releases can
+-- share one Redis.
 local form = tonumber(ARGV[2])
 local stored = redis.call('GET', KEYS[1])
 if not stored then

@@ -1,5 +1,5 @@
--- What an agent says of itself, where agents of DLSlime's NanoCtrl put theirs.
--- ARGV: keep, scope ('' for none), name, lease, secret hash, ttl, document
+-- The snapshot of an agent, under the key that agents of DLSlime's NanoCtrl use. ARGV: keep, scope ('' for none), name, lease,
+-- secret hash, ttl, document
 local scope, name = ARGV[2], ARGV[3]
 local word = holder(name, ARGV[4], ARGV[5])
 if word ~= OK then return { word } end

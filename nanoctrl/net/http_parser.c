@@ -421,7 +421,7 @@ static const struct http_refusal *skip_interim(struct http_parser *p)
 	return NULL;
 }
 
-/* What a response's status says of its body. */
+/* What the status of a response says about its body. */
 static const struct http_refusal *begin_response(struct http_parser *p)
 {
 	const struct http_refusal *why = parse_framing(p);
@@ -510,8 +510,8 @@ static const struct http_refusal *take_head_byte(struct http_parser *p, char c)
 				  with one */
 			return NULL;
 	}
-	/* What is no HTTP is refused before its head ends, which may never come: TLS as a request,
-	 * the banner of another server as a response. */
+	/* Input that is no HTTP is refused before its head ends, which might never come: TLS as a
+	 * request, the banner of another server as a response. */
 	if (p->response ? !is_status_begun(p, c)
 			: !p->head_len && !is_token((unsigned char)c) && c != '\r' && c != '\n')
 		return p->response ? &bad_status : &bad_line;
@@ -547,7 +547,7 @@ static size_t head_run(const struct http_parser *p, const char *data, size_t len
 static const struct http_refusal *append_body(struct http_parser *p, const char *data, size_t len)
 {
 	struct http_message *m = &p->msg;
-	/* What is announced is not believed before it comes, unless it is little. */
+	/* Memory for an announced length is allocated as the bytes arrive, unless it is little. */
 	size_t first = p->left < FIRST_ROOM ? (size_t)p->left + 1 : FIRST_ROOM;
 
 	if (len > p->limits.body_bytes - m->body_len)

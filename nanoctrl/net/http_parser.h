@@ -63,8 +63,8 @@ const char *http_method_name(enum http_method method);
 
 void http_message_fini(struct http_message *m);
 
-/* The value of the field of this name; NULL when there is none, or several: nobody can tell which
- * one is meant. */
+/* The value of the field of this name; NULL when there is none, or several, since it is unclear
+ * which one is meant. */
 const char *http_message_field(const struct http_message *m, const char *name);
 
 /* Whether there is one, or several. */

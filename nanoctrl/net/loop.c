@@ -162,7 +162,7 @@ int loop_create(struct loop **out)
 	return ret;
 }
 
-/* Before anything else in the next turn of a caller's loop we learn whose it is. */
+/* First in the next turn of a caller's loop we learn which thread runs it. */
 static void ask_for_thread(struct loop *loop)
 {
 	event_active(loop->wake, EV_READ, 0);
@@ -196,8 +196,8 @@ void loop_destroy(struct loop *loop)
 	event_free(loop->wake);
 	close(loop->wake_fd);
 	if (loop->own) {
-		/* A connection with a deferred callback is freed by that callback, even when it has
-		 * nobody to call; a lookup that was given up ends likewise. */
+		/* A connection with a deferred callback is freed by that callback, also when it has
+		 * no callback to call; a cancelled lookup ends likewise. */
 		event_base_loop(loop->base, EVLOOP_NONBLOCK);
 		event_base_free(loop->base);
 	}

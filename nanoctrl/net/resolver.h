@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds the addresses of a host on an event loop: in /etc/hosts, then with the name servers of
- * /etc/resolv.conf. libevent ends a lookup that is given up, and one of whose two questions only
- * one was answered, in a later turn of the loop: until then it is kept for it. So who frees the
- * loop turns it once before, with EVLOOP_NONBLOCK.
+ * /etc/resolv.conf. libevent ends a cancelled lookup, and one of whose two questions only one was
+ * answered, in a later turn of the loop, and keeps its memory until then. So the owner of the loop
+ * turns it once, with EVLOOP_NONBLOCK, before it frees the loop.
  */
 #ifndef NC_RESOLVER_H
 #define NC_RESOLVER_H
@@ -25,7 +25,7 @@ int nc_resolver_create(struct event_base *base, struct nc_resolver **out);
 void nc_resolver_destroy(struct nc_resolver *resolver);
 
 /*
- * Calls back once, from inside of this call where nobody is to be asked: an address, or a name of
+ * Calls back once, from inside of this call if no name server is needed: an address, or a name of
  * /etc/hosts. *out is NULL then. -ENOMEM.
  */
 int nc_lookup_start(struct nc_lookup **out, struct nc_resolver *resolver, const char *host,

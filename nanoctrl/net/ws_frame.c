@@ -55,7 +55,7 @@ static size_t header_len(const struct ws_parser *p)
 	return 2 + length_bytes(p) + (p->head[1] & MASKED ? 4 : 0);
 }
 
-/* What the first two bytes must not be. */
+/* Values that the first two bytes must not have. */
 static bool frame_allowed(const struct ws_parser *p)
 {
 	unsigned opcode = p->head[0] & 0x0f;

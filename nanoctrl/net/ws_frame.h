@@ -47,7 +47,7 @@ enum ws_event {
 enum ws_sender { WS_CLIENT, WS_SERVER };
 
 struct ws_parser {
-	enum ws_sender from; /* whose frames these are */
+	enum ws_sender from; /* the sender of these frames */
 	size_t message_max;
 
 	/* the event, until the next ws_parser_feed() */

@@ -27,7 +27,8 @@
 #include "server/settings.h"
 #include "commands/top.h"
 
-/* A password on the command line is not for everybody who may run ps. The values were copied. */
+/* A password on the command line must not be shown to all users who can run ps. The values were
+ * copied. */
 static void hide_secrets(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
@@ -94,7 +95,7 @@ static int read_settings(struct cli_config *config, const struct options *option
 	if (exposed)
 		cli_config_refuse(
 			config, "server.host",
-			"expected a loopback address, or --insecure: whoever reaches another "
+			"expected a loopback address, or --insecure: any client that reaches another "
 			"one may do anything");
 	if (cli_config_n_errors(config)) {
 		cli_config_print_errors(config, stderr);
@@ -121,7 +122,7 @@ static int run(const struct cli_args *args, const struct options *options,
 	}
 	if (!strcmp(command, "gc"))
 		return compat.gc(settings, options, ret ? NULL : &rt);
-	/* Who only asks leaves no directory behind; one that is there has to be ours. */
+	/* A command that only asks leaves no directory behind; one that exists has to be ours. */
 	if (!ret && !named && (serves || !access(rt.dir, F_OK)))
 		ret = runtime_create(&rt);
 	if (named)

@@ -296,7 +296,7 @@ static int check(const struct cache_settings *s)
 	if (strncmp(s->host, "127.", 4) != 0 && strcmp(s->host, "::1") != 0 && !s->insecure)
 		return cli_usage_error(&cache_program,
 				       "--host: expected a loopback address, or --insecure: "
-				       "anybody who reaches another one may do anything");
+				       "any client that reaches another one may do anything");
 	return 0;
 }
 

@@ -242,7 +242,7 @@ static void load__of_a_fifo_that_nobody_writes_is_refused(void **state)
 	assert_true(cli_config_load(t.c, fifo) < 0);
 	unlink(fifo);
 	rmdir(dir);
-	assert_non_null(strstr(cli_config_error(t.c, 0), "who writes it says nothing"));
+	assert_non_null(strstr(cli_config_error(t.c, 0), "its writer sends nothing"));
 }
 
 /* A pipe as the shell makes one of <(command): its writer may be slow, but not for ever. */
@@ -258,7 +258,7 @@ static void load__of_a_pipe_takes_what_comes_and_waits_a_while(void **state)
 	snprintf(file, sizeof(file), "/dev/fd/%d", fds[0]);
 	start = sl_clock_ns();
 	assert_true(cli_config_load(t.c, file) < 0);
-	assert_non_null(strstr(cli_config_error(t.c, 0), "who writes it says nothing"));
+	assert_non_null(strstr(cli_config_error(t.c, 0), "its writer sends nothing"));
 	assert_true(sl_clock_ns() - start < 30 * SL_NS_PER_S);
 	writer = fork();
 	if (!writer) {

@@ -180,7 +180,7 @@ static void start__with_a_log_that_nobody_reads_says_so(void **state)
 	assert_int_equal(cli_daemon_start(&d, &attr), -ENXIO);
 	unlink(fifo);
 	rmdir(place);
-	assert_non_null(strstr(d.message, "a FIFO that nobody reads"));
+	assert_non_null(strstr(d.message, "a FIFO without a reader"));
 }
 
 int main(void)

@@ -156,7 +156,7 @@ static void open__of_a_fifo_waits_for_no_reader(void **state)
 	(void)state;
 	assert_int_equal(mkfifo(file, 0600), 0);
 	assert_int_equal(cli_log_open(&attr), -ENXIO);
-	assert_non_null(strstr(cli_log_error(-ENXIO), "a FIFO that nobody reads"));
+	assert_non_null(strstr(cli_log_error(-ENXIO), "a FIFO without a reader"));
 	fd = open(file, O_RDONLY | O_NONBLOCK);
 	assert_int_equal(cli_log_open(&attr), 0);
 	assert_int_equal(cli_log_reopen(), 0);

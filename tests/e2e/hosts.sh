@@ -52,7 +52,7 @@ for node in node-a node-b; do
 	grep -q " data.tcp.bind is 127.0.0.1, which is loopback, while nanoctrl is at $url: " "$work/$node.err" ||
 		fail "$node does not warn: $(cat "$work/$node.err")"
 done
-cause=' offered 127\.0\.0\.1:[0-9]+, which is loopback, and nobody listens there: if \1 is on another host, set its data\.tcp\.bind$'
+cause=' offered 127\.0\.0\.1:[0-9]+, which is loopback, and nothing listens there: if \1 is on another host, set its data\.tcp\.bind$'
 explains() {
 	"$bin/nanoctrl" explain "$1" --address "$url" --scope test >"$work/explained" && grep -qE -- "$2" "$work/explained"
 }

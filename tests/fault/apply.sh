@@ -106,7 +106,7 @@ for _ in 1 2 3 4 5 6 7 8; do
 	for who in one two; do
 		status=status_$who
 		[ "${!status}" -eq 0 ] && continue
-		grep -q 'somebody else changed topologies of the scope meanwhile: nothing was changed' "$work/$who" || fail "$(cat "$work/$who")"
+		grep -q 'another client changed topologies of the scope meanwhile: nothing was changed' "$work/$who" || fail "$(cat "$work/$who")"
 		n_told=$((n_told + 1))
 	done
 	now=$(stored)

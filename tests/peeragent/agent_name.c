@@ -60,7 +60,7 @@ static void end__of_one_that_was_refused_does_not_say_that_it_left(void **state)
 	while (slime_agent_state(second) != SLIME_AGENT_REFUSED)
 		poll(NULL, 0, 1);
 	end(second);
-	assert_int_equal(log_lines_with("a is ended: the name is left to who has it"), 1);
+	assert_int_equal(log_lines_with("a is ended: another process keeps the name"), 1);
 	end(first);
 	assert_int_equal(log_lines_with("a is ended: left"), 1);
 	log_lines_release();

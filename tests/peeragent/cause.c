@@ -72,12 +72,12 @@ static void words__name_the_peer_and_the_keys_of_the_file(void **state)
 	(void)state;
 	assert_words("", 256, "");
 	assert_words(
-		"tcp: the peer offered 127.0.0.1:7, which is loopback, and nobody listens there: if "
+		"tcp: the peer offered 127.0.0.1:7, which is loopback, and nothing listens there: if "
 		"the peer is on another host, set its tcp_bind",
 		256,
-		"tcp: node-b offered 127.0.0.1:7, which is loopback, and nobody listens there: if "
+		"tcp: node-b offered 127.0.0.1:7, which is loopback, and nothing listens there: if "
 		"node-b is on another host, set its data.tcp.bind");
-	assert_words("nobody is at the peer's socket", 256, "nobody is at node-b's socket");
+	assert_words("no process is at the peer's socket", 256, "no process is at node-b's socket");
 }
 
 /* The name of one who calls itself so stays what it is. */

@@ -170,8 +170,8 @@ echo "-- nobody at the other end"
 healthy
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 doctor 1 --redis "127.0.0.1:$port" --ctrl "http://127.0.0.1:$port"
-says "^BAD   Redis         127.0.0.1:$port: nobody listens there"
-says "^BAD   nanoctrl      http://127.0.0.1:$port: nobody listens there"
+says "^BAD   Redis         127.0.0.1:$port: nothing listens there"
+says "^BAD   nanoctrl      http://127.0.0.1:$port: nothing listens there"
 doctor 1 --peer node-b
 says '^BAD   peer          node-b: --ctrl URL'
 

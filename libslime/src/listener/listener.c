@@ -25,7 +25,7 @@ static int refuse(const char *what)
 
 /* ---- addresses ---- */
 
-/* A path that a listener left behind when it was killed: nobody listens there. */
+/* A path that a listener left behind when it was killed: nothing listens there. */
 static bool is_left_behind(const struct sockaddr_un *a, socklen_t len)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

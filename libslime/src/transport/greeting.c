@@ -203,7 +203,7 @@ const char *sl_greeting_error(int status)
 		return "the peer is another user's process, and its shm_users does not name our "
 		       "user";
 	case -ECONNREFUSED:
-		return "refused: nobody listens there";
+		return "refused: nothing listens there";
 	case -EPROTO:
 		return "the peer does not speak our protocol";
 	case -EPROTONOSUPPORT:

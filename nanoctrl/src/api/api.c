@@ -258,7 +258,7 @@ static const struct refusal refusals[] = {
 static void fail(struct request *rq, int result, const char *holder, uint64_t order)
 {
 	struct reply_error e = { .status = 500, .code = "internal", .outcome = OUTCOME_UNKNOWN };
-	const char *message = "an outcome that nobody expected";
+	const char *message = "an unexpected outcome of the store";
 
 	e.holder = holder;
 	e.order = order;

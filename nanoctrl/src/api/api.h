@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the handlers of /v1 share: for which scope a request is, who sends it, and how a refusal of
- * the store is said. Each function that returns false has replied.
+ * What the handlers of /v1 share: the scope of a request, its sender, and how a refusal of the
+ * store is reported. Each function that returns false has replied.
  */
 #ifndef NANOCTRL_API_H
 #define NANOCTRL_API_H
@@ -20,7 +20,7 @@ struct stream;
 /* Of the numbers that order writes. */
 #define API_ORDER_MAX ((UINT64_C(1) << 53) - 1)
 
-/* Who sends a request: the lease of its Slime-Lease header. */
+/* The sender of a request: the lease of its Slime-Lease header. */
 struct api_who {
 	char agent[STORE_NAME_MAX + 1];
 	char secret_hash[DIGEST_HEX];
@@ -30,7 +30,7 @@ struct api_who {
 /* The scope, or NULL: replied. */
 const char *api_scope(struct request *rq);
 
-/* The same of a request whose scope was found to be one. */
+/* The same for a request whose scope was checked before. */
 const char *api_scope_of(const struct request *rq);
 
 /* The path's parameter as a name, or NULL: replied. */
@@ -87,8 +87,9 @@ void api_bad_query(struct request *rq, const char *name, const char *expected);
 /* Reply with a text of the model and free it; NULL is 500. */
 void api_reply(struct request *rq, int status, char *text);
 
-/* Tells who follows events that some are missing, and behind which place it goes on. What does not
- * fit drops all that is queued: there is room for it then, if memory is. False: it is owed. */
+/* Tells a reader of events that some are missing, and the place from which it continues. If the
+ * message does not fit, all queued messages are dropped: then there is room, if there is memory.
+ * False: it has to be sent later. */
 bool api_tell_reset(struct stream *stream, const struct store_cursor *at);
 
 /* {"status":"ok"}; a store_done_fn whose argument is the request. */

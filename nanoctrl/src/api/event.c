@@ -13,7 +13,7 @@
 #define WAIT_MAX_MS 30000
 #define LAST_MAX    1000
 
-/* One who watches: a request that waits, or a stream. */
+/* A reader of events: a request that waits, or a stream. */
 struct watch {
 	struct request *rq;    /* of a long poll, until it is replied to */
 	struct stream *stream; /* of lines */
@@ -61,7 +61,7 @@ static void on_poll_events(void *arg, const struct store_events *ev)
 		answer(w, ev, false);
 }
 
-/* Nothing happened, as far as anybody can tell. */
+/* No event is known to have happened. */
 static void end_poll(void *arg)
 {
 	struct watch *w = arg;
@@ -181,7 +181,7 @@ static void start_lines(struct watch *w, const struct store_cursor *from)
 {
 	w->stream = stream_open_lines(w->rq, &line_ops, w);
 	w->rq = NULL;
-	if (!w->stream) { /* the client went while we asked who it is */
+	if (!w->stream) { /* the client left while we asked for the holder */
 		free_watch(w);
 		return;
 	}

@@ -11,7 +11,7 @@ struct event_cursor {
 	struct store_cursor at;
 	struct store_cursor heard; /* where the store was when it told us during the read */
 	event_cursor_fn *fn;
-	void (*idle)(void *arg); /* somebody waits for the end of the read */
+	void (*idle)(void *arg); /* called when the read ends */
 	void *arg;
 	bool known;   /* at is a place */
 	bool reading; /* a read is out */
@@ -106,7 +106,8 @@ static bool is_apart(const struct event_cursor *t, const struct store_events *ev
 	return ev->n ? ev->events->id > t->at.id + 1 : ev->last != t->at.id;
 }
 
-/* What the store tells all followers: ours when it joins on, else a sign to read. */
+/* A batch of events that the store sends to all followers: taken if it continues ours, else a sign
+ * to read. */
 static void on_batch(void *arg, const struct store_events *ev)
 {
 	struct event_cursor *t = arg;

@@ -31,7 +31,7 @@ struct store_cursor event_cursor_at(const struct event_cursor *t);
  * and told what there was; the cursor may be closed from inside. */
 bool event_cursor_await(struct event_cursor *t, void (*idle)(void *arg));
 
-/* Whether the last read had no answer: there may be events that nobody was told of. */
+/* Whether the last read had no answer: there may be events that were not reported. */
 bool event_cursor_failed(const struct event_cursor *t);
 
 /* Now and then: takes up a read that failed. */

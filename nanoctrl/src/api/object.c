@@ -90,10 +90,10 @@ void api_region_withdraw(struct request *rq)
 			     api_done, rq);
 }
 
-/* Who asks for a region, remembered until the region is read. */
+/* A request for a region, kept until the region is read. */
 struct reading {
 	struct request *rq;
-	bool known; /* agent below is who asks */
+	bool known; /* agent below is the sender */
 	char name[STORE_NAME_MAX + 1];
 	char *labels;
 };
@@ -233,7 +233,7 @@ void api_region_list(struct request *rq)
 
 /* ---- links ---- */
 
-/* A link may be wanted with whoever matches, and with nobody yet. */
+/* A link may be wanted with all agents that match, and with none yet. */
 static const char *peer_or_selector(struct request *rq)
 {
 	const char *peer = request_param(rq, "peer");
@@ -245,7 +245,7 @@ static const char *peer_or_selector(struct request *rq)
 	return NULL;
 }
 
-/* "peer/profile" of the path, and who speaks. */
+/* "peer/profile" of the path, and the sender. */
 static const char *link_of(struct request *rq, struct api_who *who, char name[LINK_NAME_MAX])
 {
 	const char *scope = api_scope(rq);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server says about itself. */
+/* The routes that report the server's own state. */
 #include "api/server.h"
 
 #include <stdio.h>

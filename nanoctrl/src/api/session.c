@@ -82,7 +82,8 @@ static int64_t lease_left_ms(const struct session *s)
 	return (int64_t)ttl_ms(s) - (int64_t)gone;
 }
 
-/* Who goes while its lease runs on, and beats no more, is to be back before that ends. */
+/* An agent that leaves while its lease runs, and sends no more heartbeats, has to be back before
+ * the lease ends. */
 static unsigned absence_ms(const struct session *s)
 {
 	int64_t most = lease_left_ms(s) / 2;
@@ -421,8 +422,7 @@ void api_session(struct request *rq)
 	uint64_t order;
 	bool given;
 
-	/* What is refused must not take the place of the session that is open: the store hears of
-	 * it last. */
+	/* A refused request must not replace the session that is open: the store is asked last. */
 	if (!scope || !api_owner(rq, &who) || !api_cursor(rq, &from, &given) ||
 	    !api_query_number(rq, "order", 1, API_ORDER_MAX, 0, &order) ||
 	    !stream_check_upgrade(rq))

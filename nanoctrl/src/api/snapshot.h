@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What agents say of what they do: docs/http-api.md 6. */
+/* The snapshots of agents: docs/http-api.md 6. */
 #ifndef NANOCTRL_API_SNAPSHOT_H
 #define NANOCTRL_API_SNAPSHOT_H
 

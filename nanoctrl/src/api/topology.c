@@ -194,7 +194,7 @@ static void write_change(struct writing *w)
 	free(writes);
 }
 
-/* A repeated request finds its work done, whatever the revision is by now. */
+/* A repeated request finds its work done, at any revision that has come since. */
 static void apply(struct writing *w, const struct store_topologies *have)
 {
 	const struct model_apply how = {

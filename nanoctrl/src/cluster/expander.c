@@ -120,7 +120,7 @@ void expander_destroy(struct expander *e)
 	struct sl_list *node, *next;
 
 	event_free(e->timer);
-	/* What it has expanded is posted, and ends with the scope. */
+	/* The expansion that it has finished is posted, and ends with the scope. */
 	loop_destroy(e->place.worker);
 	e->closing = true;
 	e->n_scopes++; /* it is not freed in the midst of this */

@@ -26,8 +26,8 @@ void lists_fini(struct wanted_lists *l);
 int lists_make(struct wanted_lists *out, const struct expansion *e,
 	       const struct topology_agent *agents, size_t n);
 
-/* What leads from have to want, both in order: fn of each list that is another one, with "" for one
- * that goes. Ends early with what is not 0. */
+/* The changes that lead from the list `have` to `want`, both in order: fn for each list that
+ * differs, with "" for a list that goes. Ends early with a result of fn that is not 0. */
 typedef int lists_fn(void *arg, const char *agent, const char *text);
 int lists_compare(const struct wanted_lists *have, const struct wanted_lists *want, lists_fn *fn,
 		  void *arg);

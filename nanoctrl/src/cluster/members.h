@@ -29,12 +29,12 @@ struct members {
 	struct member *at;
 	size_t n, room;
 	bool known;			/* all that are registered are here, but for dirty ones */
-	bool changed;			/* since who looks at this cleared it */
-	char *dirty[MEMBERS_DIRTY_MAX]; /* who have to be read again */
+	bool changed;			/* since its reader cleared this */
+	char *dirty[MEMBERS_DIRTY_MAX]; /* names of agents that have to be read again */
 	size_t n_dirty;
 };
 
-/* Forgets who is there, but not who left. */
+/* Forgets the agents that are registered, but not those that left. */
 void members_forget(struct members *m);
 void members_fini(struct members *m);
 

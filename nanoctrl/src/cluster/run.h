@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One expansion of a scope: from its topologies, agents and lists to the lists that agents are to
- * have. It knows no store and no loop, and may run on any thread while nobody else touches what it
- * points to.
+ * have. It knows no store and no loop, and may run on any thread while no other thread touches what
+ * it points to.
  */
 #ifndef NANOCTRL_CLUSTER_RUN_H
 #define NANOCTRL_CLUSTER_RUN_H
@@ -15,7 +15,7 @@ struct run {
 	char **docs, **reports;
 	uint64_t *revisions;
 	size_t n;
-	/* What they say, of the revision of the scope that they were parsed for. */
+	/* Their contents, of the revision of the scope for which they were parsed. */
 	struct model_topology *parsed;
 	struct topology *topologies;
 	bool is_parsed;

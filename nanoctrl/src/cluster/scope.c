@@ -267,7 +267,7 @@ static void expand_scope(struct scope *s)
 	end_run(s, -ENOMEM);
 }
 
-/* ---- who is there ---- */
+/* ---- the registered agents ---- */
 
 static void read_dirty(struct scope *s);
 
@@ -369,7 +369,7 @@ static void read_lists(struct scope *s)
 	store_list_wanted(s->store, s->name, "0", LISTS, on_lists, s);
 }
 
-/* What they say is parsed once for a revision. */
+/* Their contents are parsed once for a revision. */
 static int take_topologies(struct scope *s, const struct store_topologies *t)
 {
 	int ret;

@@ -60,7 +60,7 @@ static const struct relation {
 
 /* ---- reading ---- */
 
-/* The name, or the part of it before a '/': an agent's links to a peer, whatever the profile. */
+/* The name, or the part of it before a '/': an agent's links to a peer, with any profile. */
 static bool is_named(const struct describing *d, struct json_slice row)
 {
 	size_t len = strlen(d->name);

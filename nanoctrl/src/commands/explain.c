@@ -67,14 +67,16 @@ static enum explain_life life_of(const struct explain_agent *a)
 		return a->lease_left_ms > 0 ? EXPLAIN_ALIVE : EXPLAIN_OVERDUE;
 	if (!a->snapshot)
 		return a->asked ? EXPLAIN_GONE : EXPLAIN_UNKNOWN;
-	/* One of ours that a server does not know has ended, whatever it said last. */
+	/* A native agent that the server does not know has ended, also if its last snapshot says
+	 * otherwise. */
 	if (a->asked && a->snapshot->native && a->snapshot->state != OBS_STOPPED)
 		return EXPLAIN_GONE;
 	return lives[a->snapshot->state];
 }
 
-/* What is known of it. What no name of ours can be, as a selector, is refused (-EINVAL), here or by
- * the server: there is no such agent of ours, and nothing to say of that. */
+/* All that is known about the agent. A name that no native agent can have, since it reads as a
+ * selector, is refused (-EINVAL) here or by the server: then there is no such native agent, and
+ * nothing is reported about it. */
 static void read_agent(struct reading *r, const char *name, struct explain_agent *out)
 {
 	struct nc_client *client = obs_source_client(r->list.source);
@@ -95,7 +97,8 @@ static void read_agent(struct reading *r, const char *name, struct explain_agent
 
 /* ---- links ---- */
 
-/* What is wanted alone is shown as its own end says, and the other one has nothing to say of it. */
+/* A link that only one end wants is shown as that end reports it; the other end reports nothing
+ * about it. */
 static const struct links_end *reported(const struct links_end *e)
 {
 	return e && !e->missing && !e->wanted_only ? e : NULL;
@@ -161,7 +164,8 @@ static int take_links(struct reading *r, const char *peer)
 	return 0;
 }
 
-/* Who says the same as we do is there; of others it is asked, once for all links to them. */
+/* An agent that reports the same as ours is registered; others are asked for, once for all links to
+ * them. */
 static void read_peers(struct reading *r)
 {
 	struct explanation *x = &r->x;
@@ -198,7 +202,7 @@ static int refuse(const struct reading *r, const struct options *options)
 		fprintf(stderr, "nanoctrl: %s has no link to %s, and that none to it",
 			cli_quote(agent, r->agent), cli_quote(word, r->peer));
 	else
-		fprintf(stderr, "nanoctrl: nobody knows an agent %s in scope %s%s",
+		fprintf(stderr, "nanoctrl: no agent %s is known in scope %s%s",
 			cli_quote(agent, r->agent), r->x.scope,
 			options->scope ? "" : "; --scope names another scope");
 	if (nearest.best)
@@ -207,7 +211,8 @@ static int refuse(const struct reading *r, const struct options *options)
 	return 1;
 }
 
-/* Whether there is anything to say: what nobody has heard of is a slip, as a rule. */
+/* Whether there is anything to report: an agent that is unknown everywhere is usually a typing
+ * error. */
 static bool is_known(const struct explanation *x, bool with_peer)
 {
 	return x->n || (!with_peer && (x->agent.registered || x->agent.snapshot));

@@ -15,11 +15,11 @@
 enum explain_life {
 	EXPLAIN_ALIVE,
 	EXPLAIN_STARTING,
-	EXPLAIN_OVERDUE, /* its lease has run out, and nobody has ended it yet */
+	EXPLAIN_OVERDUE, /* its lease has run out, and no server has ended it yet */
 	EXPLAIN_STALE,	 /* of another control plane, or without a server: silent for --stale-ms */
 	EXPLAIN_LEFT,
 	EXPLAIN_GONE,	 /* not registered */
-	EXPLAIN_UNKNOWN, /* nobody says anything of it */
+	EXPLAIN_UNKNOWN, /* nothing is known about it */
 };
 
 extern const char *const explain_life_names[];

@@ -29,7 +29,7 @@ static void write_line(const struct writer *w, const char *label, const char *fm
 	fprintf(w->to, "  %-12s %s\n", label, text);
 }
 
-/* Each on a line of its own, behind who says so unless that is NULL. */
+/* Each cause on a line of its own, after the name of the end that reports it unless who is NULL. */
 static void write_reasons(const struct writer *w, const char *label, const char *text,
 			  const char *who)
 {
@@ -51,7 +51,7 @@ static const char *const life_words[] = {
 	[EXPLAIN_STARTING] = "starting",
 	[EXPLAIN_OVERDUE] =
 		"overdue: it has not renewed its lease, which has run out and is about to end",
-	[EXPLAIN_STALE] = "stale: nothing was heard of it of late",
+	[EXPLAIN_STALE] = "stale: it has not reported lately",
 	[EXPLAIN_LEFT] = "gone: it left in order",
 	[EXPLAIN_GONE] = "not registered: it was never started, has left, or its lease has ended",
 	[EXPLAIN_UNKNOWN] = "unknown: it says nothing itself",
@@ -140,8 +140,8 @@ static void list_words(const char *words, char *out, size_t room)
 	}
 }
 
-/* The end whose order counted knows why it took none of those before; the other one, what it could
- * not have itself. */
+/* The end whose order of transports counted knows why it refused the earlier ones; the other end
+ * knows which ones it could not use itself. */
 static void write_transports(const struct writer *w, const struct explain_link *k)
 {
 	const struct links_story *s = k->own->story;

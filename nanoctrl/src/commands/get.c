@@ -215,7 +215,7 @@ static int print_gone(const struct getting *g, const struct rows *now, struct ki
 	return 0;
 }
 
-/* What is another one than before, and what went; all of it becomes what was before. */
+/* Print the rows that changed, and those that are gone; then all rows become the previous ones. */
 static int print_changes(struct getting *g)
 {
 	struct rows all = g->rows, changed = { .at = calloc(all.n + 1, sizeof(*changed.at)) };
@@ -248,7 +248,7 @@ static int print_changes(struct getting *g)
 	return ret;
 }
 
-/* Until a signal ends it, an error does, or nobody reads what it prints. */
+/* Until a signal or an error ends it, or the reader of its output is gone. */
 static int watch(struct getting *g, const struct settings *settings, const struct runtime *rt)
 {
 	struct kind k = *g->kind;

@@ -59,8 +59,8 @@ static bool is_original(pid_t pid)
 	return is_program(words, "nanoctrl") || is_program(words, "dlslime-ctrl");
 }
 
-/* It locks nothing: its pid file has the pid, and nothing else. A pid that is another process's by
- * now is nobody. */
+/* DLSlime's own program does not lock its pid file, and writes nothing but the pid into it. A pid
+ * that another process has by now counts as none. */
 static bool find_original(const struct runtime *rt, struct cli_process *out)
 {
 	char text[16], *end;
@@ -253,7 +253,7 @@ static int say_original(const struct runtime *rt, const struct options *options,
 	return ok ? 0 : 1;
 }
 
-/* Nobody holds the pid file: what the last server left is all there is to say. */
+/* The pid file is not locked, so no server runs: report what the last one left. */
 static int say_not_running(const struct settings *settings, const struct options *options,
 			   const struct runtime *rt)
 {
@@ -348,8 +348,8 @@ static bool had_private_redis(const struct settings *settings, const struct runt
 	return !settings->redis.url && (!runtime_read_meta(rt, &meta) || *meta.data_dir);
 }
 
-/* Nobody runs. A server that did not end in order, of which files are left, may have left its
- * Redis, too. */
+/* No server runs. One that did not end in order, which shows in files that it left, may have left
+ * its Redis, too. */
 static int clean_up(const struct settings *settings, const struct runtime *rt, const char *done)
 {
 	bool orphaned = !access(rt->meta_file, F_OK);

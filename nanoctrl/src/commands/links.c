@@ -49,7 +49,7 @@ static const struct links_end *first_missing(const struct links_list *l, size_t 
 	return first;
 }
 
-/* A topology is as it should be when it was expanded, and everybody is there. */
+/* A topology is complete when it was expanded, and all its agents are registered. */
 static bool all_connected(const struct links_list *l)
 {
 	size_t n_waited;
@@ -196,7 +196,7 @@ static int print_links(const struct links_list *l)
 	return printf("(no connections reported)\n") < 0 ? -EIO : 0;
 }
 
-/* What a topology lacks besides links. */
+/* Missing parts of a topology besides links. */
 static void say_topology(const struct links_list *l)
 {
 	char name[CLI_QUOTE_MAX];

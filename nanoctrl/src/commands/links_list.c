@@ -168,8 +168,8 @@ static int append(struct links_list *l, const struct nc_link *from)
 	return l->about ? take_story(to, &from->attributes) : 0;
 }
 
-/* Whether what an agent does not say is not so: without a server only who writes snapshots says
- * anything. */
+/* Whether the absence of a report means no: without a server only agents that write snapshots
+ * report anything. */
 static bool would_report(const struct links_list *l, const char *agent)
 {
 	const struct obs_snapshot *s;

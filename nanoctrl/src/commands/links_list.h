@@ -17,7 +17,7 @@
 /* How it came to be as it is, in its agent's words; "" and 0 where it says nothing of it. */
 struct links_story {
 	char transports[64]; /* allowed, in the order of preference: "shm,rdma,tcp" */
-	char order[16];	     /* whose order counted: "own" or "peer" */
+	char order[16];	     /* the end whose order counted: "own" or "peer" */
 	char passed_over[LINKS_STORY];
 	char no_foreign_memory[LINKS_STORY]; /* why such memory is out of reach */
 	char last_error[LINKS_STORY];	     /* it broke with, or was lost for */
@@ -33,13 +33,13 @@ struct links_end {
 	bool ours;     /* of an agent of this control plane that has not left: what is waited for */
 	bool reported; /* by its agent, and age_ms is of its state */
 	bool missing;  /* not heard of, while the other end says it is connected */
-	char source[OBS_TEXT]; /* who wants it: "topology serving", "the agent", "the program", "the
-				  peer"; "" where its agent does not say */
-	char topology[OBS_TEXT];		     /* that wants it; "": none does */
+	char source[OBS_TEXT];	 /* what wants the link: "topology serving", "the agent", "the
+				    program", "the peer"; "" where its agent does not report it */
+	char topology[OBS_TEXT]; /* that wants it; "": none does */
 	uint64_t topology_revision, topology_age_ms; /* of its last change; 0: not known */
 	bool wanted_only; /* no agent reports it, and age_ms is since it is wanted, or since the
 			     topology changed */
-	struct links_story *story; /* NULL: nobody asked, or its agent tells none */
+	struct links_story *story; /* NULL: it was not asked for, or the agent reports none */
 	bool counted;
 	uint64_t bytes, pending, errors;
 	double bps;
@@ -81,7 +81,7 @@ const struct links_end *links_list_find(const struct links_list *l, const char *
 /* The last snapshot of an agent; NULL when there is none. */
 const struct obs_snapshot *links_list_snapshot(const struct links_list *l, const char *agent);
 
-/* For those who add ends: room for one, NULL without memory; the end like this one among the first
+/* For code that adds ends: room for one, NULL without memory; the end like this one among the first
  * n, which are in order, NULL: none; and all in order again. */
 struct links_end *links_list_new(struct links_list *l);
 struct links_end *links_list_find_first(const struct links_list *l, size_t n,

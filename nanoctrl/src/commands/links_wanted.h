@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What topologies want, beside what agents report: each end of a link that a topology wants says
- * so, and what no agent reports gets an end of its own, which is "wanted" while its agent and peer
- * are registered, and "absent" while one of them is not.
+ * Links that topologies want, beside the reports of agents: each end of a link that a topology
+ * wants is marked so, and an end that no agent reports gets a row of its own, which is "wanted"
+ * while its agent and peer are registered, and "absent" while one of them is not.
  */
 #ifndef NANOCTRL_LINKS_WANTED_H
 #define NANOCTRL_LINKS_WANTED_H

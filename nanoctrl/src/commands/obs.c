@@ -17,7 +17,7 @@ struct total {
 	double bps;
 };
 
-/* What has ended counts what it did, and does nothing any more. */
+/* An ended agent counts what it did before, and its rates are 0. */
 static struct total total_of(const struct obs_list *l)
 {
 	struct total t = { .n_alive = 0 };
@@ -157,7 +157,7 @@ static void add_nic(struct cli_table *t, const struct obs_snapshot *s, struct js
 	cell_number(t, nic, "cq_errors_total");
 }
 
-/* The object with two members of ours, whatever it has of these names. */
+/* The object with these two members set, in place of its own ones. */
 static void print_nic(const struct obs_snapshot *s, struct json_slice nic, const char *comma)
 {
 	struct json_slice key, value, peer = obs_member(s->doc, "peer_id");

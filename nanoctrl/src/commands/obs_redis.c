@@ -52,7 +52,7 @@ static void free_keys(struct reading *r)
 
 static void ask_values(struct reading *r);
 
-/* What is no string is passed over. */
+/* Values that are no strings are passed over. */
 static bool is_of_another_type(const redisReply *reply)
 {
 	return reply->type == REDIS_REPLY_ERROR && !strncmp(reply->str, "WRONGTYPE ", 10);
@@ -121,7 +121,7 @@ static int ask_value(struct reading *r, const struct key *key)
 	return redis_command(r->once.redis, 4, args, lens, on_value, r);
 }
 
-/* Few at a time, and of each a part: anybody may have written them. */
+/* Few keys at a time, and a part of each value: any program may have written them. */
 static void ask_values(struct reading *r)
 {
 	while (r->next < r->n_keys && r->n_asked < AT_ONCE) {

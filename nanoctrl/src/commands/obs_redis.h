@@ -15,7 +15,7 @@ struct redis_obs_report {
 	char why[256];	 /* what went wrong, on an error */
 };
 
-/* What stands before the keys of a scope. */
+/* The prefix of the keys of a scope. */
 struct redis_obs_scope {
 	const char *root;
 	const char *snapshots; /* then comes "obs:peer:NAME" */

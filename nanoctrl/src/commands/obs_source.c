@@ -170,10 +170,10 @@ static int open_client(struct obs_source *s, const char *url)
 	attr.base = s->base;
 	attr.urls = &url;
 	attr.n_urls = 1;
-	if (s->options->scope && *s->options->scope) /* "" is who names none */
+	if (s->options->scope && *s->options->scope) /* "" stands for clients that name no scope */
 		attr.scope = s->options->scope;
 	attr.timeout_ms = CALL_MS;
-	attr.impatient = true; /* somebody waits, and may ask again */
+	attr.impatient = true; /* a person waits, and may ask again */
 	ret = nc_client_create(&s->client, &attr);
 	if (ret)
 		fprintf(stderr, "nanoctrl: %s: %s\n", url, strerror(-ret));

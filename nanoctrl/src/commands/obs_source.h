@@ -19,7 +19,7 @@ struct obs_source;
 /* Of one list: a server that always has one more is none. */
 #define OBS_PAGES_MAX 10000
 
-/* What is wrong is said on standard error: -EINVAL, -ENOENT without any server, -ENOMEM. */
+/* Errors are printed on standard error: -EINVAL, -ENOENT without any server, -ENOMEM. */
 int obs_source_open(const struct settings *settings, const struct options *options,
 		    const struct runtime *rt, struct obs_source **out);
 void obs_source_close(struct obs_source *s);

@@ -18,7 +18,7 @@ struct rows {
 	size_t n, room;
 };
 
-/* What is read. */
+/* The query. */
 struct rows_query {
 	const struct kind *kind;
 	const char *scope;

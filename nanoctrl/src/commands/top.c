@@ -43,8 +43,9 @@ static int by_name(const void *a, const void *b)
 		      ((const struct obs_snapshot *)b)->peer);
 }
 
-/* What an agent has posted, as ours say it, as DLSlime's say it of each NIC, or at least how many
- * batches it was given. False when it says none of that. */
+/* How many operations an agent has posted: as native agents report it, as DLSlime's agents report
+ * it for each NIC, or at least how many batches were submitted to it. False when the snapshot has
+ * none of these. */
 static bool count_ops(const struct obs_snapshot *s, uint64_t *out)
 {
 	static const char posted[] = "post_batch_total", given[] = "batch_total";

@@ -22,7 +22,8 @@ static bool say(const char *text)
 	return write(STDOUT_FILENO, text, strlen(text)) >= 0;
 }
 
-/* Whose the terminal is not is stopped when it touches it, and when it reads. */
+/* A process in the background is stopped when it changes the terminal, and when it reads from it.
+ */
 static bool in_front(void)
 {
 	return tcgetpgrp(STDIN_FILENO) == getpgrp();
@@ -68,14 +69,14 @@ void top_screen_leave(void)
 	give_back();
 }
 
-/* At any moment, also while a server is waited for; whoever was stopped ends before he goes on. */
+/* At any moment, also during a wait for a server; a stopped process continues before it ends. */
 static void on_end(int signal)
 {
 	(void)signal;
 	_exit(give_back() ? 0 : 1);
 }
 
-/* The terminal was somebody else's, also after a SIGSTOP. */
+/* Another program had the terminal, also after a SIGSTOP. */
 static void on_continue(int signal)
 {
 	int err = errno;
@@ -87,7 +88,8 @@ static void on_continue(int signal)
 	errno = err;
 }
 
-/* Stops as if there were no handler; where nobody could let it go on, that is not at all. */
+/* Stops as if there were no handler; in an orphaned process group, where no shell could continue
+ * it, it does not stop. */
 static void on_stop(int sig)
 {
 	struct sigaction ours, stops = { .sa_handler = SIG_DFL };
@@ -124,7 +126,7 @@ void top_screen_init(void)
 	}
 }
 
-/* What was typed has a q. A terminal that is gone has no keys any more. */
+/* Whether a q was typed. A terminal that is gone has no keys any more. */
 static bool is_left(void)
 {
 	char typed[64];
@@ -135,7 +137,8 @@ static bool is_left(void)
 	return n > 0 && (memchr(typed, 'q', (size_t)n) || memchr(typed, 'Q', (size_t)n));
 }
 
-/* Whoever was away shows it all again, also when that was just before the wait. */
+/* A process that was stopped draws everything again, also when it was stopped just before the wait.
+ */
 bool top_screen_wait(int ms)
 {
 	uint64_t now, deadline = sl_deadline_ns(ms);

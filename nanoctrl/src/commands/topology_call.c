@@ -82,7 +82,7 @@ void topology_call_complain(const struct topology_call *c)
 	const char *message = *c->error.message ? c->error.message : strerror(-c->error.err);
 
 	if (!strcmp(c->error.code, "stale"))
-		message = "somebody else changed topologies of the scope meanwhile: nothing was "
+		message = "another client changed topologies of the scope meanwhile: nothing was "
 			  "changed; look at it and try again";
 	obs_source_complain(c->source, message);
 }

@@ -12,7 +12,7 @@ static void add_indent(struct out *o, unsigned depth)
 		out_words(o, "  ");
 }
 
-/* What YAML reads as something else than a string, in either of its versions. */
+/* Words that either version of YAML reads as something else than a string. */
 static bool is_special(const char *at, size_t len)
 {
 	static const char *const words[] = { "true", "false", "null", "yes", "no",

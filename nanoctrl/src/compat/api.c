@@ -44,7 +44,7 @@ static bool is_type_refused(const struct compat_request *r, enum compat_form for
 				       : foreign_key_is_ours(r->type.at, r->type.len);
 }
 
-/* What would reach into keys of another kind is refused; so is what has no name. */
+/* A name that would reach into keys of another kind is refused; so is an empty name. */
 static bool check_words(struct request *rq, const struct compat_request *r, enum compat_form form)
 {
 	struct reply_error e = { .status = 422, .code = "bad_value" };

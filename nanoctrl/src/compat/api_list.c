@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists of entities and of agents. While one is read, whoever asks for the same on this loop waits
- * for the next reading, which then answers all of them at once: each is told what was there after
- * it asked, and a list that many want costs Redis and us about as much as one that one wants.
+ * Lists of entities and of agents. While a list is read, further requests for it on this loop wait
+ * for the next read, which then answers all of them at once: each answer has what existed after its
+ * request, and a list for many clients costs Redis and us about as much as for one.
  */
 #include "compat/api.h"
 

@@ -95,7 +95,7 @@ void store_get_entity(struct store *store, const struct store_entity_id *name,
 		      (union store_answer){ .other = (void (*)(void))fn }, arg);
 }
 
-/* What a sweep is of. */
+/* The kind of a sweep. */
 struct sweep {
 	const struct script *script;
 	const char *what;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Entities of the compatible routes, in keys that DLSlime's NanoCtrl reads and writes as well:
- * docs/redis-keys.md. Names are any bytes. As in store.h, whatever a call is given is copied, and a
- * callback comes later and once.
+ * docs/redis-keys.md. Names are any bytes. As in store.h, arguments are copied, and a callback
+ * comes later and once.
  */
 #ifndef NANOCTRL_COMPAT_ENTITY_H
 #define NANOCTRL_COMPAT_ENTITY_H
@@ -51,11 +51,11 @@ void store_get_entity(struct store *store, const struct store_entity_id *name,
 		      store_entities_fn *fn, void *arg);
 
 /*
- * Those of a scope, of this type and this kind when they are given (at != NULL). A list comes in
- * batches, since others are to have the store between two: fn is called for each, and last for the
- * one behind which there is no more, or with an error. Whoever is there all the time is in the
- * list, who comes or goes meanwhile may be, and nobody is twice. STORE_TOO_LARGE when they have
- * more than max_list bytes.
+ * The entities of a scope, and of this type and kind when they are given (at != NULL). A list comes
+ * in batches, so that other clients can use the store between two: fn is called for each batch, the
+ * last of which has no more behind it, or with an error. Entities that exist all the time are in
+ * the list, those that come or go meanwhile may be, and none is there twice. STORE_TOO_LARGE when
+ * they have more than max_list bytes.
  */
 void store_list_entities(struct store *store, struct store_text scope, struct store_text type,
 			 struct store_text kind, store_entities_fn *fn, void *arg);

@@ -13,7 +13,7 @@
 #include "daemon/runtime.h"
 #include "server/settings.h"
 
-/* A key on a line of its own, whatever is in it. */
+/* A key on a line of its own, with any bytes. */
 static void print_key(void *arg, const char *key, size_t len)
 {
 	size_t n;

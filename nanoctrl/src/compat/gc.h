@@ -7,8 +7,8 @@ struct options;
 struct runtime;
 struct settings;
 
-/* Lists it; the program's exit status. rt is where a server may run whose private Redis is meant;
- * NULL: nowhere. */
+/* Prints the list; returns the program's exit status. rt is the runtime directory of a server whose
+ * private Redis is meant; NULL: none. */
 int gc_list(const struct settings *settings, const struct options *options,
 	    const struct runtime *rt);
 

@@ -17,7 +17,7 @@
 static const struct {
 	const struct script *script;
 	size_t n_args; /* of a member, the first is its id */
-	int refused;   /* what those are answered whom the script names */
+	int refused;   /* the result for members that the script names */
 } kinds[STORE_GROUPS] = {
 	[STORE_GROUP_BEAT] = { &compat_scripts[COMPAT_ENTITY_BEAT], 1, STORE_NOT_FOUND },
 	[STORE_GROUP_PUT] = { &compat_scripts[COMPAT_ENTITY_PUT], ARGS_MAX, STORE_NAME_TAKEN },
@@ -126,7 +126,7 @@ static bool same(struct store_text a, struct store_text b)
 	return a.len == b.len && memcmp(a.at, b.at, a.len) == 0;
 }
 
-/* What one call takes. */
+/* The contents of one call. */
 struct batch {
 	struct store_text args[HEAD + ARGS_MAX * MEMBERS_MAX];
 	char due[MEMBERS_MAX]; /* a digit for each */

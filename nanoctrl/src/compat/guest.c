@@ -19,7 +19,8 @@ static const char *const commands[] = {
 static const char *const kinds[] = { "agent:",	  "exchange:",	    "inbox:", "mr:",
 				     "obs:peer:", "spec:topology:", "stream:" };
 
-/* What keys of ours alone begin with, beside a brace: it is a reserved word as a scope. */
+/* The beginning of keys that only nanoctrl has, beside a brace: as a scope it is a reserved word.
+ */
 static const char ours[] = "nanoctrl:";
 
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))

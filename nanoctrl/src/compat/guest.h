@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What agents of DLSlime's, who give no password, may do in the private Redis. */
+/* The rights of DLSlime's agents, which give no password, in the private Redis. */
 #ifndef NANOCTRL_STORE_GUEST_H
 #define NANOCTRL_STORE_GUEST_H
 

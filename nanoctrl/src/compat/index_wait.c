@@ -87,8 +87,8 @@ int index_wait_end(struct store_hub *hub, unsigned slot)
 
 /* ---- on each ---- */
 
-/* Where no one indexes the wait is over at once: in a cluster, while the first loop ends, and
- * without memory to ask. */
+/* Without an indexer the wait is over at once: in a cluster, while the first loop ends, and without
+ * memory to ask. */
 static void ask(struct store *store)
 {
 	struct index_wait *w = &store->compat->wait;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * On the first loop of every replica: finds keys that others write to Redis, and adds them to the
- * indexes. Redis reports such keys by keyspace events. What was written while no one listened, and
- * everything where Redis does not report, is found by a scan of all keys, in batches. The script
- * that indexes looks at each key, and leaves alone what is not DLSlime's.
+ * On the first loop of every replica: finds keys that other programs write to Redis, and adds them
+ * to the indexes. Redis reports such keys by keyspace events. Keys that were written while no
+ * connection was subscribed, and all keys where Redis sends no events, are found by a scan of all
+ * keys, in batches. The script that indexes reads each key, and leaves alone keys that are not
+ * DLSlime's.
  */
 #ifndef NANOCTRL_COMPAT_KEY_INDEXER_H
 #define NANOCTRL_COMPAT_KEY_INDEXER_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lists of DLSlime's entities and agents, which may be long. They are read in batches, each a
- * script of its own, so that Redis serves others between two. The next batch is asked for before
- * whoever wants the list is told of this one: Redis works while that is put into words.
+ * script of its own, so that Redis serves other clients between two. The next batch is requested
+ * before this one is passed to the caller: Redis works while the caller formats it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -72,7 +72,7 @@ static void tell(const struct store_call *call, int result, const void *found, s
 		end(l);
 }
 
-/* What sending calls back from inside. */
+/* Calls that are completed from inside of sending. */
 static bool has_failed_at_once(struct listing *l, int result)
 {
 	if (l->telling)

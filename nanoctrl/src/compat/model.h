@@ -30,7 +30,7 @@ enum compat_form {
 	COMPAT_NOTHING,
 };
 
-/* What a request of any form says; at is NULL for what it does not. */
+/* The contents of a request of any form; at is NULL for members that are absent. */
 struct compat_request {
 	struct store_text scope; /* never NULL; "" is none */
 	struct store_text type;
@@ -91,7 +91,7 @@ char *compat_started(const struct compat_request *r, struct store_text name, con
 void compat_peers(struct out *o, const struct store_peer_list *found); /* as compat_listed() */
 char *compat_redis(const char *address);
 
-/* What is stored of targets and of a region, and what is told of a stored region. */
+/* The stored form of targets and of a region, and the answer about a stored region. */
 char *compat_spec(const struct compat_request *r);
 char *compat_mr(const struct compat_request *r);
 char *compat_mr_info(const struct store_entities *found);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the compatible routes say of agents and their memory. */
+/* Answers of the compatible routes about agents and their memory. */
 #include <stdlib.h>
 #include <string.h>
 #include <base/utf8.h>
@@ -35,7 +35,7 @@ char *compat_redis(const char *address)
 	return out_finish(&o);
 }
 
-/* What an agent may have written itself: as it is where it is fine, else counted, and another text.
+/* A text that an agent may have written itself: as it is if it is valid, else counted and replaced.
  */
 static struct store_text checked(struct store_text t, bool fine, const char *otherwise)
 {

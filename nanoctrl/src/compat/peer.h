@@ -38,13 +38,13 @@ typedef void store_peer_list_fn(void *arg, int result, const struct store_peer_l
 void store_list_peers(struct store *store, struct store_text scope, store_peer_list_fn *fn,
 		      void *arg);
 
-/* Forget an agent and all it owns, and tell those who have to do with it. 0, also when there is
- * none. */
+/* Forget an agent and all it owns, and tell the agents that are connected to it. 0, also when there
+ * is none. */
 void store_cleanup_peer(struct store *store, struct store_text scope, struct store_text name,
 			store_done_fn *fn, void *arg);
 
-/* What the agent wants to be connected to, as spec says; it is told of each target, and symmetric:
- * each target of it. 0. */
+/* The connections that the agent wants, as spec says; it is told of each target, and if symmetric
+ * each target is told of it. 0. */
 void store_put_targets(struct store *store, struct store_text scope, struct store_text agent,
 		       bool symmetric, struct store_text spec, const struct store_text *targets,
 		       size_t n, store_done_fn *fn, void *arg);

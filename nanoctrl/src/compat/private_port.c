@@ -173,7 +173,7 @@ static void on_rights_given(void *arg, int result, const redisReply *reply)
 	end_opening(o, ret);
 }
 
-/* Rights first: whoever connects at once has them, and no more. */
+/* Set the rights first: a client that connects at once has them, and no more. */
 void private_port_open(struct store *store, store_done_fn *fn, void *arg)
 {
 	struct opening *o = malloc(sizeof(*o));

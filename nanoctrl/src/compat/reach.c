@@ -24,10 +24,10 @@
 #include "nanoctrl/net/resolver.h"
 
 #define PROBE_MS 2000	/* for an answer */
-#define ROUND_MS 10000	/* what is configured is tried so often, whoever asks */
-#define GOOD_MS	 30000	/* who asks later has it tried again, */
-#define BAD_MS	 1000	/* and this soon before anybody is refused for it */
-#define SAID_MS	 600000 /* what nobody asked for again is no warning any more */
+#define ROUND_MS 10000	/* the configured address is probed so often, also without requests */
+#define GOOD_MS	 30000	/* a later request probes again, */
+#define BAD_MS	 1000	/* and so soon before a client is refused because of it */
+#define SAID_MS	 600000 /* an address that was not asked for since is no warning any more */
 #define LINE_MAX 128	/* of an answer */
 
 static const char ping[] = "*1\r\n$4\r\nPING\r\n";
@@ -117,8 +117,8 @@ void reach_warn(struct store_hub *hub, struct evbuffer *out)
 	pthread_mutex_unlock(&hub->lock);
 }
 
-/* What refuses us refuses everybody. From where nothing answers us others may hear, unless they are
- * here as well. */
+/* A peer that refuses us refuses all clients. If nothing answers us, other hosts may still get an
+ * answer, unless they are on this host as well. */
 static int judge(const struct reach_known *known, bool strict)
 {
 	return known->verdict == REACH_REFUSES || (known->verdict == REACH_SILENT && strict)
@@ -322,7 +322,7 @@ static struct probe *begin_probe(struct store *store, const char *address)
 	return p;
 }
 
-/* ---- who asks ---- */
+/* ---- requests ---- */
 
 /* Our own connection is one of such a client: or the private Redis has said that it listens. */
 static bool is_proven(const struct store *store, const char *address)
@@ -347,7 +347,7 @@ static bool is_fresh(const struct reach_known *known, bool strict)
 	return known->verdict != REACH_UNKNOWN && ms < (judge(known, strict) ? BAD_MS : GOOD_MS);
 }
 
-/* Whether who cannot be reached from here cannot be reached by this client, either. */
+/* Whether an address that we cannot reach is unreachable for this client, too. */
 static bool is_strict(const char *address, struct store_text client)
 {
 	char host[256], from[256];

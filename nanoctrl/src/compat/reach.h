@@ -7,7 +7,7 @@
 
 struct evbuffer;
 
-/* What a probe of an address found, of a hub and under its lock. */
+/* The result of a probe of an address, of a hub and under its lock. */
 #define REACH_MAX 8
 enum reach_verdict { REACH_UNKNOWN, REACH_YES, REACH_SILENT, REACH_REFUSES };
 struct reach_known {

@@ -68,13 +68,13 @@ static bool is_to_open(const struct store *store)
 	return store->hub->compat->port.port && !atomic_load(&store->hub->compat->port.open);
 }
 
-/* What clients elsewhere are told in the place of an address that only this host reaches. */
+/* The address for clients elsewhere, in place of one that only this host reaches. */
 static const char *public_address(const struct store_hub *hub, const char *host)
 {
 	return hub->url.path || sl_is_loopback_host(host) ? hub->config.public_address : NULL;
 }
 
-/* What everybody is told, if anything. */
+/* The address for all clients, if one is set. */
 static const char *advertised(const struct store_hub *hub)
 {
 	const char *advertise = hub->config.advertise;
@@ -131,7 +131,7 @@ int store_redis_address(const struct store *store, struct store_text client, boo
 		return unreachable(out, "Redis has a password, and clients of this route do not "
 					"know it");
 	if (!*host)
-		return -ENOTCONN; /* nobody has told yet */
+		return -ENOTCONN; /* the locator has no answer yet */
 	if (strchr(host, ':'))
 		return unreachable(out, "Redis has an IPv6 address, and clients of this route take "
 					"HOST:PORT apart at the colon");

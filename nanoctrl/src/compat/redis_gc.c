@@ -19,7 +19,7 @@ struct scan {
 	void (*found)(void *arg, const char *key, size_t len);
 	void *arg;
 	char cursor[24];
-	size_t n_asked; /* keys whose agents are being looked for */
+	size_t n_asked; /* keys whose agents are being searched */
 	bool more;
 };
 
@@ -32,7 +32,7 @@ struct question {
 
 static void step(struct scan *s);
 
-/* ---- whose a key may be ---- */
+/* ---- possible owners of a key ---- */
 
 /*
  * Names and scopes may have colons, so a key can be read in several ways. Each reading adds the
@@ -64,8 +64,8 @@ static void add_agent(struct meanings *m, const char *scope, size_t scope_len, c
 	m->heap += scope_len + word_len + name_len;
 }
 
-/* What follows the word: the whole of it is the name, or a part that ends (or, for the second agent
- * of an exchange, begins) at a colon. */
+/* The text after the word: all of it is the name, or a part that ends (or, for the second agent of
+ * an exchange, begins) at a colon. */
 static void add_names(struct meanings *m, const char *key, size_t scope_len, const char *rest,
 		      size_t len, bool parts)
 {
@@ -145,7 +145,7 @@ static int ask(struct scan *s, const char *key, size_t len)
 		return -ENOMEM;
 	}
 	read_key(&m, key, len);
-	/* One with more meanings than we look at may be anybody's. */
+	/* A key with more meanings than are checked may belong to any agent. */
 	if (m.n == 1 || !m.ok) {
 		free(q);
 	} else {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What this process wrote lately, in two small tables that all loops use. What does not fit into
- * them costs one more write or one more look at a key, and does no harm.
+ * Recent writes of this process, in two small tables that all loops use. A write that does not fit
+ * into them costs one more write or one more check of a key, and does no harm.
  *
  * written: Redis reports every key that is written, also those that this process writes, and to
  * index its own keys again would cost as much as to write them. Every entry has an end, and a write
- * that failed removes its own: what is reported then was written by another process.
+ * that failed removes its own: later reports of the key come from writes of another process.
  *
- * noted: the indexes hold when an entity expires, and a sweep looks at the entity before it ends
+ * noted: the indexes hold when an entity expires, and a sweep reads the entity before it ends
  * it. So an index that is a little late is good enough, and not every heartbeat has to write it.
  */
 #ifndef NANOCTRL_COMPAT_WRITTEN_H

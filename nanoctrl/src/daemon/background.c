@@ -68,7 +68,7 @@ int background_find(const struct runtime *rt, int wait_ms, struct cli_pidfile_in
 	}
 }
 
-/* Whether it shuts down: first it still answers, then nobody can connect. */
+/* Whether it shuts down: first it still answers, then it accepts no connections. */
 static bool is_ending(const struct cli_pidfile_info *info)
 {
 	struct probe_reply reply;
@@ -305,8 +305,8 @@ int background_start(const struct background *b)
 
 int background_complain_of_pidfile(const struct runtime *rt, int ret)
 {
-	fprintf(stderr, "%s: cannot tell who holds %s: %s\n", rt->program, rt->pid_file,
-		ret == -EPROTO ? "it is no pid file of ours" : strerror(-ret));
+	fprintf(stderr, "%s: cannot find the process that holds %s: %s\n", rt->program,
+		rt->pid_file, ret == -EPROTO ? "it is no pid file of ours" : strerror(-ret));
 	return 1;
 }
 

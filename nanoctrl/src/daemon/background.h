@@ -27,8 +27,8 @@ struct background {
 	int ready_ms;	      /* until it can do its work; then it runs all the same */
 	/* In the child: serve until the end, and return the exit status. */
 	int (*serve)(void *arg, const char *log, struct cli_daemon *daemon);
-	/* What this start asks for that the server which runs does not do, in words; "" when there
-	 * is nothing. */
+	/* Settings that this start asks for and the running server does not have, as text; "" when
+	 * there are none. */
 	void (*find_difference)(void *arg, char *out, size_t room);
 	void *arg;
 };
@@ -57,7 +57,7 @@ void background_print_health(int ret);
 /* Whether it can do its work, in lines, with its warnings. */
 bool background_say_ready(const char *url);
 
-/* Nobody knows who holds the pid file. Returns 1. */
+/* The holder of the pid file is unknown. Returns 1. */
 int background_complain_of_pidfile(const struct runtime *rt, int ret);
 
 /* SIGTERM, and with force SIGKILL after timeout_ms. 0 when it has ended, 1 when it had to be
@@ -65,7 +65,7 @@ int background_complain_of_pidfile(const struct runtime *rt, int ret);
 int background_end(const struct runtime *rt, const struct cli_process *process, int64_t timeout_ms,
 		   bool force);
 
-/* Remove its files, the pid file as well unless somebody has locked it since. */
+/* Remove its files, the pid file as well unless another process has locked it since. */
 void background_clean(const struct runtime *rt);
 
 #endif

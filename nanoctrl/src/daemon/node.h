@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this host is called from elsewhere. */
+/* The name of this host for other hosts. */
 #ifndef NANOCTRL_NODE_H
 #define NANOCTRL_NODE_H
 

@@ -144,8 +144,8 @@ void process_url(const struct process *p, const char *host, const char *asked_ho
 		 port);
 }
 
-/* A sign of life only when each loop ran what it was asked at the last one: a loop that hangs
- * serves nobody. */
+/* A sign of life only when each loop has run the last task that was posted to it: a loop that hangs
+ * serves no client. */
 static void on_watchdog(evutil_socket_t fd, short what, void *arg)
 {
 	struct process *p = arg;

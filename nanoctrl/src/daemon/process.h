@@ -41,7 +41,7 @@ int process_open(struct process *p, const struct runtime *rt, const struct cli_l
 /* Whether a signal came that ends it, while no loop runs yet that hears of signals. */
 bool process_told_to_end(void *p);
 
-/* What keeps it from serving, to the log and to the daemon's parent; returns ret. */
+/* The reason why it cannot serve, to the log and to the daemon's parent; returns ret. */
 int process_fail(struct process *p, int ret, const char *fmt, ...) SLIME_PRINTF(3, 4);
 
 /* Where others are told to find it: as it listens on host, but for what was asked for (NULL and 0:

@@ -44,7 +44,7 @@ static int state_dir(char out[PATH_MAX], const char *program)
 	return join(state, home, ".local/state") ? -ENAMETOOLONG : join(out, state, program);
 }
 
-/* Where nobody else can make it first: a name in /tmp could be taken. */
+/* In a directory where no other user can create the name first, as in /tmp. */
 static int choose_dir(char out[PATH_MAX], const char *program, const char *dir)
 {
 	const char *base = getenv("XDG_RUNTIME_DIR");

@@ -42,12 +42,12 @@ int runtime_make_dir(const char *path);
 /* Replace the file at once: readers see the old or the new one. Mode 0600. */
 int runtime_write(const char *path, const char *text, size_t len);
 
-/* What status and people can read, as JSON. log may be NULL, and so may be data_dir, of a private
- * Redis, and redis, the URL of another one without its password. */
+/* The state for `status` and for people, as JSON. log may be NULL, and so may be data_dir, of a
+ * private Redis, and redis, the URL of another one without its password. */
 int runtime_write_meta(const struct runtime *rt, const char *url, const char *log,
 		       const char *data_dir, const char *redis);
 
-/* What the meta file says of the last server, "" where it says nothing. False without one. */
+/* The meta file of the last server; "" for members that it lacks. False without one. */
 struct runtime_meta {
 	long pid;
 	char address[256];

@@ -33,12 +33,13 @@ void budget_init(struct budget *b, size_t most, struct event *trim)
 	b->trim = trim;
 	for (unsigned i = 0; i < BUDGET_CLASSES; i++)
 		sl_list_init(&b->classes[i]);
-	/* Without randomness somebody could choose addresses that share a place. */
+	/* Without randomness a client could choose addresses that share an entry. */
 	if (getrandom(&b->seed, sizeof(b->seed), GRND_NONBLOCK) != (ssize_t)sizeof(b->seed))
 		b->seed = (uint64_t)(uintptr_t)b;
 }
 
-/* What tells one client from another: an IPv4 address, or the network of an IPv6 address. */
+/* The part of an address that tells clients apart: an IPv4 address, or the network of an IPv6
+ * address. */
 static size_t network_of(const char *peer, unsigned char out[16])
 {
 	if (!strncmp(peer, "::ffff:", 7))
@@ -84,7 +85,7 @@ static void count_address(struct budget *b, const struct budget_share *s, size_t
 		b->of_address[s->address] += now - s->bytes;
 }
 
-/* Who stays in a class keeps its place. */
+/* A share that stays in its class keeps its position. */
 void budget_hold(struct budget *b, struct budget_share *s, size_t bytes)
 {
 	if (bytes == s->bytes)

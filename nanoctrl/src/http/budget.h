@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the requests of one loop hold in memory. Where that is too much, the largest requests that
- * have not arrived in full are given up, of equally large ones the oldest: a client that begins
- * requests and does not end them pays before one that asks for little.
+ * The memory of the requests of one loop. When it is too much, the largest requests that have not
+ * arrived in full are given up, of equally large ones the oldest: a client that begins requests and
+ * does not end them pays before one that asks for little.
  */
 #ifndef NANOCTRL_HTTP_BUDGET_H
 #define NANOCTRL_HTTP_BUDGET_H

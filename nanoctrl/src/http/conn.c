@@ -162,7 +162,7 @@ void conn_become_stream(struct conn *c, struct stream *s, const struct conn_stre
 		event_active(&c->again, EV_TIMEOUT, 0);
 }
 
-/* Its route is unknown, and so is whatever the parser had not read yet. */
+/* The route is unknown, and the parser has not read the rest. */
 static void refuse(struct conn *c, const struct http_refusal *why)
 {
 	c->w->ops->refuse(c, why);
@@ -186,8 +186,8 @@ static void give_up(struct conn *c)
 	refuse(c, &given_up);
 }
 
-/* What the parser holds has its place in the loop's memory, or does not get one. Others may have to
- * make room for it. */
+/* Memory for the parser comes from the loop's budget. Other connections may have to give memory up
+ * for it. */
 static bool make_room(struct conn *c)
 {
 	struct budget *budget = &c->w->budget;
@@ -366,8 +366,7 @@ void conn_send_all(struct worker *w)
 	}
 }
 
-/* What is to be sent does not go, or is not acknowledged: the first to tell is libevent or the
- * kernel. */
+/* The output does not leave, or is not acknowledged: libevent or the kernel notices it first. */
 static void stalled(struct conn *c)
 {
 	if (c->stream)

@@ -18,8 +18,8 @@ struct evbuffer;
 struct http_refusal;
 struct stream;
 
-/* What becomes of the bytes that a connection reads: registered in its worker. Neither call closes
- * the connection before it returns. */
+/* What is done with the bytes that a connection reads: registered in its worker. Neither call
+ * closes the connection before it returns. */
 struct conn_ops {
 	/* c->rq is a request: reply to it, now or later. */
 	void (*serve)(struct request *rq);
@@ -27,7 +27,7 @@ struct conn_ops {
 	void (*refuse)(struct conn *c, const struct http_refusal *why);
 };
 
-/* What a connection that has become a stream reports to it. None of these calls closes the
+/* Reports of a connection to the stream that it has become. None of these calls closes the
  * connection before it returns. */
 struct conn_stream_ops {
 	void (*readable)(struct stream *s, struct evbuffer *in);
@@ -75,7 +75,7 @@ int conn_open(struct worker *w, int fd, const char *peer);
 /* Close now. The request becomes one whose client has gone, the stream is told. */
 void conn_close(struct conn *c);
 
-/* What the reply is written to. It leaves when this turn of the loop ends. */
+/* The buffer to which a reply is written. It is sent at the end of this turn of the loop. */
 struct evbuffer *conn_output(struct conn *c);
 
 /* Bytes in it. */

@@ -166,7 +166,7 @@ static size_t write_error(char json[ERROR_MAX], const struct reply_error *e, con
 	return at + (size_t)snprintf(json + at, ERROR_MAX - at, "}");
 }
 
-/* What went wrong is said where it did; of whom, only here. */
+/* The cause was logged where it happened; only here the request is known. */
 static void log_failure(const struct request *rq, const struct reply_error *e, const char *message)
 {
 	static struct sl_log_limit limit = SL_LOG_LIMIT_INIT(10, 1000);

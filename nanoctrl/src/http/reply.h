@@ -24,20 +24,21 @@ void reply_json(struct request *rq, int status, const char *body, size_t len);
 void reply_text(struct request *rq, int status, const char *body, size_t len);
 
 /*
- * Whether the change that an error speaks of may have happened. Without an answer from Redis nobody
- * knows, and a client has to look before it repeats anything that is not idempotent.
+ * Whether the change may have happened. Without an answer from Redis that is unknown, and a client
+ * has to check before it repeats a request that is not idempotent.
  */
 enum reply_outcome {
 	OUTCOME_NOT_EXECUTED,
 	OUTCOME_UNKNOWN,
 };
 
-/* What a client can act on; the members that are zero are left out. */
+/* The parts of an error that a client can use; members that are zero are left out. */
 struct reply_error {
 	int status;	    /* 400 to 599 */
 	const char *code;   /* a word for programs: "bad_json", "not_found" */
 	const char *field;  /* the member at fault: "regions[2].length" */
-	const char *holder; /* an object as JSON: who has what was asked for */
+	const char *holder; /* an object as JSON: the holder of the name or address that was asked
+			       for */
 	uint64_t order;	    /* of the newer write that was executed before */
 	enum reply_outcome outcome;
 	unsigned retry_after_s; /* Retry-After; jitter is added here */

@@ -17,8 +17,8 @@ static bool is_param(const char *segment, size_t len)
 	return len > 2 && segment[0] == '{' && segment[len - 1] == '}';
 }
 
-/* What stands before the first parameter is there in the path, too: rarely, so it is seen first,
- * and most often by the letter behind the slash. */
+/* The text before the first parameter has to be in the path, too. That is rarely so, therefore it
+ * is compared first; most often the letter behind the slash differs. */
 static bool begins_alike(const char *pattern, const char *path, size_t len)
 {
 	size_t i = 0;

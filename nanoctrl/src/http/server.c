@@ -188,7 +188,7 @@ static int accept_all(struct server *s)
 	return ret;
 }
 
-/* What keeps us from it passes, or a little later we are here again. */
+/* The obstacle passes, or a little later we are here again. */
 static void on_resume(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;

@@ -29,8 +29,8 @@ struct server_hooks {
 	 */
 	int (*store_create)(void *arg, struct loop *loop, struct store **out);
 	void (*store_destroy)(struct store *store);
-	/* What works on the first loop's store beside requests: begins after the store was created,
-	 * and ends before it is destroyed. May be NULL. */
+	/* Work on the first loop's store beside requests: begins after the store was created, and
+	 * ends before it is destroyed. May be NULL. */
 	int (*task_create)(void *arg, struct store *store, struct loop *loop, void **out);
 	void (*task_destroy)(void *task);
 	/* On the store's loop: NULL while Redis serves, else the reason why not, in words. */
@@ -116,7 +116,7 @@ void server_metrics(struct server *server, struct evbuffer *out);
 struct server *request_server(const struct request *rq);
 const char *request_store_trouble(const struct request *rq);
 const char *request_store_place(const struct request *rq);
-/* What its store warns of, a line each. */
+/* The warnings of its store, a line each. */
 void request_store_warnings(const struct request *rq, struct evbuffer *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one loop of the server has: its connections, its store, its counters. Used on the loop's
+/* The state of one loop of the server: its connections, its store, its counters. Used on the loop's
  * thread. */
 #ifndef NANOCTRL_WORKER_H
 #define NANOCTRL_WORKER_H
@@ -21,7 +21,7 @@ enum worker_phase {
 	WORKER_CLOSING,	 /* nothing new is read */
 };
 
-/* What the server has every worker do, on its loop. */
+/* Tasks that the server has every worker run on its loop. */
 enum worker_task {
 	WORKER_ANSWER, /* that its loop runs */
 	WORKER_DRAIN,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What applying topologies changes. Nothing is written here: the caller writes the result if nobody
- * else has written since it read what there was.
+ * The changes that applying topologies makes. Nothing is written here: the caller writes the result
+ * if no other writer came since it read the state.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -137,7 +137,7 @@ static const char *profile_of(const json_t *wish)
 	return profile ? profile : "default";
 }
 
-/* Whether both wish for the same links, with whatever parameters. */
+/* Whether both wish for the same links, with any parameters. */
 static bool same_links(const json_t *a, const json_t *b)
 {
 	static const char *const members[] = {

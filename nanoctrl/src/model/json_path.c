@@ -186,8 +186,8 @@ int json_path_load(struct json_path *p, const char *body, size_t len, struct mod
 
 /* ---- paths and refusals ---- */
 
-/* What does not fit is cut: names of ours are short, those of others are for people to recognise.
- */
+/* A path that does not fit is cut: our names are short, and foreign ones are only for people to
+ * recognise. */
 static void set_path(char out[JSON_PATH_MAX], const char *fmt, ...) SLIME_PRINTF(2, 3);
 
 static void set_path(char out[JSON_PATH_MAX], const char *fmt, ...)

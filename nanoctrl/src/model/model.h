@@ -69,7 +69,7 @@ int model_parse_heartbeat(const char *body, size_t len, struct store_cursor *cur
 int model_parse_message(const char *text, size_t len, struct store_cursor *cursor,
 			struct model_error *err);
 
-/* What an agent says of what it does: what may be kept of it, and for how long. */
+/* The snapshot of an agent: which part of it is kept, and for how long. */
 struct model_snapshot {
 	char *text;
 	struct store_text doc;
@@ -104,12 +104,13 @@ char *model_agents(const char *scope, const struct store_page *page, const char 
 char *model_services(const struct store_page *page, const char *name, const char *selector);
 /* 0; STORE_NOT_FOUND when what is stored is none, which is counted; -ENOMEM. */
 int model_region(const struct store_object *region, bool with_blob, char **out);
-/* Without a selector all; with one those whose owners, which are in the page then, match. */
+/* Without a selector all rows; with one those whose owners match. The owners are in the page then.
+ */
 char *model_regions(const struct store_page *page, const char *selector);
 char *model_links(const struct store_page *page, const char *selector);
 char *model_offer(const struct store_offer *offer);
 char *model_offers(const struct store_cursor *cursor, const struct store_offer *offers, size_t n);
-/* The event's own text, made once for all who are told of it; NULL when there is no memory. */
+/* The event's own text, made once for all followers; NULL when there is no memory. */
 const char *model_event(uint64_t epoch, const struct store_event *e);
 /* The answer of a long poll. */
 char *model_events(const struct store_events *events, const struct store_cursor *cursor, bool reset,

@@ -21,7 +21,7 @@
 #define INTERVAL_MAX_MS 3600000
 #define TTL_LEAST_MS	180000 /* as agents of DLSlime's NanoCtrl have it */
 
-/* Of our making, whatever the body says of them. */
+/* Members that nanoctrl sets, in place of those of the body. */
 static const char *const ours[] = { "schema_version", "reported_at_ms", "peer_id", "status",
 				    "registered" };
 

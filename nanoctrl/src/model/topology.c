@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a topology says: its JSON, checked and read into the plain struct. */
+/* The contents of a topology: its JSON, checked and read into the plain struct. */
 #include "model/topology.h"
 
 #include <errno.h>
@@ -108,7 +108,8 @@ static int read_labels(const struct json_path *p, struct expected *out)
 	return 0;
 }
 
-/* They are compared by who describes the topology: an expansion does not know regions. */
+/* They are compared by the commands that describe a topology: an expansion does not know regions.
+ */
 static int check_regions(const struct json_path *p)
 {
 	static const char *const known[] = { "name", "min_size", NULL };

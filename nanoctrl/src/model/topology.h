@@ -29,7 +29,7 @@ struct json_path;
 /* The same of the object at p, which has to outlive *out; root stays NULL. */
 int model_topology_read(const struct json_path *p, struct model_topology *out);
 
-/* What applying a body comes to. */
+/* The result of applying a body. */
 struct model_change {
 	size_t n; /* topologies to be written; 0: nothing changes */
 	struct model_put {
@@ -65,8 +65,8 @@ void model_labels_fini(struct topology_label *labels, void *memory);
 /* The links of one agent, as the list that it reads: an array. */
 char *model_wanted_list(const char *agent, const struct expanded_link *const *links, size_t n);
 
-/* Links of such lists, whose topology is found by name among n; the others are left out. *memory
- * for model_links_fini(). -ENOMEM. */
+/* Links of such lists, whose topology is found by name among n; others are left out. *memory for
+ * model_links_fini(). -ENOMEM. */
 int model_wanted_links(const struct store_wanted *lists, size_t n_lists,
 		       const struct topology *topologies, size_t n, struct expanded_link **out,
 		       size_t *n_out, void **memory);
@@ -76,7 +76,7 @@ void model_links_fini(struct expanded_link *links, void *memory);
 char *model_wanted_lists(const char *scope, const struct store_wanted *lists, size_t n,
 			 const char *next);
 
-/* What became of a topology that was as of this revision. */
+/* The result of a topology of this revision. */
 char *model_topology_report(const struct expanded_topology *t, uint64_t revision);
 
 /* The answer to an agent that reads its list: a part of it, and where the next one begins. */

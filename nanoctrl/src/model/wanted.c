@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Topologies and lists of wanted links, as JSON for those who read them. */
+/* Topologies and lists of wanted links, as JSON for clients. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -231,7 +231,7 @@ static const struct topology *topology_named(const struct topology *t, size_t n,
 	return NULL;
 }
 
-/* What the list of one end says; the other end has it as well. */
+/* The entry in the list of one end; the other end has it as well. */
 static bool read_link(const char *agent, const json_t *o, const struct topology *topologies,
 		      size_t n, struct topology_params *params, struct expanded_link *out)
 {

@@ -312,7 +312,8 @@ static bool are_strings(const json_t *array)
 	return all;
 }
 
-/* What it says of a region has these members, as when it was published; else it is none. */
+/* The stored document of a region. It has these members since it was published; a document without
+ * them is junk. */
 static json_t *stored_region(struct store_text doc)
 {
 	json_t *o = stored(doc, JSON_OBJECT);
@@ -357,7 +358,7 @@ int model_region(const struct store_object *region, bool with_blob, char **out)
 /* A walk over the objects of a page beside their owners, which are in the same order. */
 struct choice {
 	const struct store_page *page;
-	const char *selector; /* NULL: everybody's */
+	const char *selector; /* NULL: of all agents */
 	size_t at;	      /* of the owner */
 	bool known;	      /* whether its objects are chosen: */
 	bool chosen;
@@ -552,7 +553,7 @@ char *model_events(const struct store_events *events, const struct store_cursor 
 			break;
 		if (*e->to && strcmp(e->to, to) != 0)
 			continue;
-		/* The cursor is behind it: nobody would miss it. */
+		/* The cursor is behind it: no reader would miss it. */
 		if (json_array_append_new(items, event_object(events->epoch, e))) {
 			json_decref(items);
 			return NULL;

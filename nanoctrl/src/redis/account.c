@@ -82,8 +82,8 @@ static int invent(char out[REDIS_ACCOUNT_KEY + 2])
 	return 0;
 }
 
-/* A file of its own first, then its name: whoever reads the name finds all of the password, and of
- * several that are made at once the first one stays. */
+/* Write a file of its own first, then rename it: a reader of the name finds all of the password,
+ * and of several that are made at once the first one stays. */
 static int put_key(const char *dir)
 {
 	char path[PATH_MAX], own[PATH_MAX], name[64], text[REDIS_ACCOUNT_KEY + 2];
@@ -116,9 +116,8 @@ int redis_account_make(const char *dir, char out[REDIS_ACCOUNT_KEY + 1])
 }
 
 /*
- * `default` is off, which keeps everybody out who gives no password. It has all rights
- * nevertheless: Redis 7.0 reads its log of writes back as this user, and skips transactions that it
- * may not do.
+ * `default` is off, which refuses clients that give no password. It has all rights nevertheless:
+ * Redis 7.0 reads its log of writes back as this user, and skips transactions that it may not do.
  */
 int redis_account_write_acl(const char *dir, const char *key, char *out, size_t room)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The account of nanoctrl at its private Redis: the user "nanoctrl", which may do everything. The
- * data directory keeps its generated password in redis.key (0600). Nobody else is let in, unless
- * others are given rights while it runs.
+ * The account of nanoctrl at its private Redis: the user "nanoctrl", which has all rights. The data
+ * directory keeps its generated password in redis.key (0600). Other clients are refused, unless
+ * they get rights while it runs.
  */
 #ifndef NANOCTRL_REDIS_ACCOUNT_H
 #define NANOCTRL_REDIS_ACCOUNT_H
@@ -31,9 +31,9 @@ int redis_account_write_acl(const char *dir, const char *key, char *out, size_t 
 
 /*
  * Bring a Redis that runs already to the state of a new one, over fd, a stream that is connected to
- * it: max_memory is set, and unless guests it listens on no port and lets nobody else in. Closes
- * fd. 0, -EACCES when it does not know the account, -ETIMEDOUT when it does not answer in time,
- * -EPROTO when it answers something else.
+ * it: max_memory is set, and unless guests is set it listens on no port and accepts no other user.
+ * Closes fd. 0, -EACCES when it does not know the account, -ETIMEDOUT when it does not answer in
+ * time, -EPROTO when it answers something else.
  */
 int redis_account_settle(int fd, const char *key, uint64_t max_memory, bool guests, int wait_ms);
 

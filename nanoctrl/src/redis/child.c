@@ -91,7 +91,7 @@ static int open_in(const char *dir, const char *name, int flags)
 	return ret;
 }
 
-/* The locked file's descriptor; -EBUSY when somebody else has the lock. */
+/* The locked file's descriptor; -EBUSY when another process has the lock. */
 static int lock_in(const char *dir, const char *name)
 {
 	int fd = open_in(dir, name, O_RDWR | O_CREAT);
@@ -168,7 +168,7 @@ void redis_child_port_file(const char *data_dir, char *out, size_t room)
 	snprintf(out, room, "%s/%s", data_dir, PORT_NAME);
 }
 
-/* A connection to whoever listens on the directory's socket. */
+/* A connection to the process that listens on the directory's socket. */
 static int dial(const char *dir)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -314,7 +314,7 @@ static void forget(struct redis_child *c)
 	c->process.pid = 0;
 }
 
-/* Who it is that runs, for us and for who comes after us. */
+/* The identity of the process that runs, for us and for a nanoctrl that follows. */
 static int note_process(struct redis_child *c, pid_t pid, char why[REDIS_CHILD_WHY_MAX])
 {
 	int ret = cli_process_of(pid, &c->process);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The private Redis: a redis-server of our own, on a unix socket (0600) in its data directory,
- * where every write is on disk before it is answered; it lets in nobody but us (account.h). Two
- * locks keep the directory: one is the
- * nanoctrl's that owns it, the other is inherited by the redis-server and lives as long as that
- * process. So a redis-server that outlived its nanoctrl is found, and adopted, and two never write
- * one directory.
+ * where every write is on disk before it is answered; only nanoctrl can log in (account.h). Two
+ * locks keep the directory: one belongs to the nanoctrl that owns it, the other is inherited by the
+ * redis-server and lives as long as that process. So a redis-server that outlived its nanoctrl is
+ * found, and adopted, and two never write one directory.
  */
 #ifndef NANOCTRL_REDIS_CHILD_H
 #define NANOCTRL_REDIS_CHILD_H

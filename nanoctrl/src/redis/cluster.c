@@ -58,7 +58,7 @@ static void remember(struct cluster_map *map, const struct cluster_node *node)
 		map->nodes[map->n++] = *node;
 }
 
-/* {first slot, last slot, primary, replica, ...}. A replica whose address is not known is nobody.
+/* {first slot, last slot, primary, replica, ...}. A replica whose address is not known is left out.
  */
 static bool read_range(const redisReply *range, unsigned slot, const char *from,
 		       struct cluster_map *map)

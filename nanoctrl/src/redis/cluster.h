@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nodes of a Redis Cluster say of where data are: plain data in, plain data out. */
+/* Answers of nodes of a Redis Cluster about where data are: plain data in, plain data out. */
 #ifndef NANOCTRL_CLUSTER_H
 #define NANOCTRL_CLUSTER_H
 
@@ -12,7 +12,7 @@
 struct redisReply;
 
 struct cluster_node {
-	char host[CLUSTER_HOST_MAX]; /* "": nobody */
+	char host[CLUSTER_HOST_MAX]; /* "": none */
 	uint16_t port;
 };
 
@@ -23,8 +23,9 @@ struct cluster_map {
 };
 
 /*
- * Of an answer to CLUSTER SLOTS: who has the slot, and whom one may ask. from is the host that
- * answered: it stands for nodes whose host it does not say. -EPROTO: it is no such answer.
+ * Of an answer to CLUSTER SLOTS: the node that has the slot, and the nodes that can be asked. from
+ * is the host that answered: it stands for nodes whose host it does not name. -EPROTO: it is no
+ * such answer.
  */
 int cluster_read_slots(const struct redisReply *reply, unsigned slot, const char *from,
 		       struct cluster_map *out);
@@ -35,8 +36,7 @@ enum cluster_redirect {
 	CLUSTER_ASK,   /* the slot is on its way to another node */
 };
 
-/* Of an error: "MOVED SLOT [HOST]:PORT", or with ASK. to is nobody when what it says is no address.
- */
+/* Of an error: "MOVED SLOT [HOST]:PORT", or with ASK. to is empty when the error has no address. */
 enum cluster_redirect cluster_read_redirect(const char *error, unsigned slot, const char *from,
 					    struct cluster_node *to);
 

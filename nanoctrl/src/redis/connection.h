@@ -43,11 +43,11 @@ struct redis {
 	bool broken; /* while parsing: fail when done */
 	bool moving; /* the data are elsewhere: what is in flight ends, then we follow */
 	bool on_way; /* from then until it serves there, or something breaks */
-	struct cluster_node next; /* where to, or nobody when that has to be asked */
+	struct cluster_node next; /* the node to connect to, or none when that has to be asked */
 	uint64_t moved_ns;
 	bool crowded; /* redis_info_crowded() */
 	bool synced;  /* what the server acknowledges is on its disk */
-	bool keeps;   /* ...and it has been nobody's replica: it came back with all of that */
+	bool keeps;   /* ...and it was no replica since: it came back with all of that */
 	char run_id[48];
 	char trouble[256];
 };
@@ -56,15 +56,15 @@ struct redis {
  * comes next is up to the state it was in. why may be the trouble that is noted already. */
 void redis_broke(struct redis *r, const char *why);
 
-/* redis_command() in whatever state: -ENOMEM. */
+/* redis_command() in any state: -ENOMEM. */
 int redis_send(struct redis *r, int n, const char *const *args, const size_t *lens,
 	       redis_reply_fn *fn, void *arg);
 
-/* What is asked of a server before it serves. -ENOMEM. It serves, or broke, when
- * the last answer has come. */
+/* Send the questions that a server has to answer before it serves. -ENOMEM. When the last answer
+ * has come, the connection serves or has broken. */
 int redis_greet(struct redis *r);
 
-/* The same of one that serves, but for who we are and where: it goes on, or broke. */
+/* The same for a server that serves, without login and database: it continues, or breaks. */
 int redis_check_again(struct redis *r);
 
 #endif

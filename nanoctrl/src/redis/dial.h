@@ -16,15 +16,15 @@ struct dial {
 	int error;		  /* that it ended with, of getaddrinfo(); or 0 */
 };
 
-/* What comes of it comes as an event of bev, later. *resolver is made when host is a name and it is
- * not there yet; the caller destroys it, after dial_end(). */
+/* The result comes later as an event of bev. *resolver is created when host is a name and it does
+ * not exist yet; the caller destroys it, after dial_end(). */
 void dial(struct dial *d, struct bufferevent *bev, struct event_base *base,
 	  struct nc_resolver **resolver, const char *host, uint16_t port);
 
 /* Before bev is freed; also one that is zeroed and was never begun. */
 void dial_end(struct dial *d);
 
-/* What an event of bev that is an error means: err was the errno when it came. */
+/* The meaning of an event of bev that is an error: err was the errno when it came. */
 const char *dial_error(const struct dial *d, int err);
 
 #endif

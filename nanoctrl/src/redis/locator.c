@@ -34,7 +34,7 @@ struct locator {
 	struct redis_reader reader;
 	bool greets;		  /* the next answer is the one to AUTH */
 	struct cluster_map known; /* of a cluster, as it was last told */
-	size_t at;		  /* who is asked: first those of the URL, then those known */
+	size_t at; /* the servers that are asked: first those of the URL, then those known */
 	struct cluster_node asked, found;
 	bool over; /* found, or why, is the answer */
 	char why[384];
@@ -116,7 +116,7 @@ static void take_slots(struct locator *l, const redisReply *reply)
 	}
 	l->known = map;
 	if (!map.owner.host[0]) {
-		fail(l, "nobody has the slot of nanoctrl's keys");
+		fail(l, "no node has the slot of nanoctrl's keys");
 		return;
 	}
 	l->found = map.owner;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asks where the Redis is that serves us: the sentinels of one who its primary is, or the nodes of
- * a cluster who has our slot. One of them at a time, each in its turn; of a cluster also those that
- * it told of before.
+ * Asks for the address of the Redis that serves us: the sentinels of its primary, or the nodes of a
+ * cluster for the owner of our slot. One of them at a time, each in its turn; of a cluster also the
+ * nodes that it named before.
  */
 #ifndef NANOCTRL_LOCATOR_H
 #define NANOCTRL_LOCATOR_H
@@ -17,7 +17,7 @@ struct locator;
  * it returns; it may call locator_forget(), not locator_destroy(). */
 typedef void locator_fn(void *arg, const char *host, uint16_t port, const char *why);
 
-/* url must outlive it, and has somebody to ask. -ENOMEM. */
+/* url must outlive it, and has at least one server to ask. -ENOMEM. */
 int locator_create(struct event_base *base, const struct redis_url *url, uint32_t timeout_ms,
 		   locator_fn *fn, void *arg, struct locator **out);
 void locator_destroy(struct locator *l);

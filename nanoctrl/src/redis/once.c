@@ -90,7 +90,7 @@ int redis_once(struct redis_once *o)
 	ret = run(o);
 	o->ended = true; /* what is still in flight asks for nothing more */
 	redis_destroy(o->redis);
-	/* What is left of a connection or a lookup ends in a turn. */
+	/* The rest of a connection or a lookup ends in a turn. */
 	event_base_loop(o->base, EVLOOP_NONBLOCK);
 	event_base_free(o->base);
 	return ret;

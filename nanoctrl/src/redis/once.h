@@ -29,8 +29,8 @@ struct redis_once {
 	char why[REDIS_ONCE_WHY]; /* what went wrong, where result is an error */
 };
 
-/* Blocks until somebody ended it: what was said then, or -ENOTCONN when Redis is out of reach for
- * timeout_ms, or -ENOMEM. Answers that come behind the end are called back. */
+/* Blocks until redis_once_end() was called: its result then, or -ENOTCONN when Redis is out of
+ * reach for timeout_ms, or -ENOMEM. Answers that come after the end are called back. */
 int redis_once(struct redis_once *o);
 
 /* The first that is said counts: others follow from it. */

@@ -88,7 +88,7 @@ int redis_reader_feed(struct redis_reader *r, const char *bytes, size_t len, siz
 	return redisReaderFeed(r->hiredis, bytes, len) == REDIS_OK ? 0 : -ENOMEM;
 }
 
-/* What our own bounds refuse is out of memory to hiredis. */
+/* To hiredis, input beyond our own bounds is lack of memory. */
 static int explain(const struct redis_reader *r, const char **why)
 {
 	bool no_memory = r->hiredis->err == REDIS_ERR_OOM;

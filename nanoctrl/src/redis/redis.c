@@ -100,8 +100,8 @@ static void disconnect(struct redis *r)
 		locator_forget(r->locator);
 }
 
-/* Whoever tries on for itself says so once; of a server that was just started only when it takes
- * long to read its data. */
+/* A connection that tries again by itself says so once; of a server that was just started only when
+ * it takes long to read its data. */
 static void note_outage(struct redis *r, bool served)
 {
 	bool early = r->loading && r->backoff_ms < BACKOFF_LAST_MS;
@@ -224,8 +224,8 @@ int redis_command(struct redis *r, int n, const char *const *args, const size_t 
 
 /* ---- the socket ---- */
 
-/* Whoever takes no writes any more is not the primary; an error inside a script says so further
- * back. */
+/* A server that takes no writes any more is not the primary; an error inside a script has that word
+ * further back. */
 static bool is_demotion(const redisReply *reply)
 {
 	return reply->type == REDIS_REPLY_ERROR && strstr(reply->str, "READONLY ");
@@ -268,7 +268,7 @@ static void move(struct redis *r)
 		r->attr.down(r->attr.arg);
 }
 
-/* One answer of the reader goes to whom it belongs. */
+/* Pass one answer of the reader to its command. */
 static void take_reply(struct redis *r, const redisReply *reply)
 {
 	struct sl_list *e;
@@ -280,7 +280,7 @@ static void take_reply(struct redis *r, const redisReply *reply)
 	}
 	e = sl_list_pop(&r->inflight);
 	if (!e) {
-		redis_broke(r, "Redis sent an answer that nobody asked for");
+		redis_broke(r, "Redis sent an answer that was not asked for");
 		return;
 	}
 	r->n_inflight--;
@@ -293,7 +293,8 @@ static void take_reply(struct redis *r, const redisReply *reply)
 		redis_broke(r, "the primary has become a replica");
 }
 
-/* Whoever listens at a pace finds more at once: Redis need not wake us for each. */
+/* A connection that reads at intervals finds more at once: Redis need not wake us for each message.
+ */
 static void rest(struct redis *r)
 {
 	if (!r->rest || !r->attr.push_ms || r->state != REDIS_SERVING)
@@ -382,7 +383,7 @@ static void on_send(evutil_socket_t fd, short what, void *arg)
 		send_now(r->bev);
 }
 
-/* What the socket did not take at once has left. */
+/* The rest of the output, which the socket did not take at once, has left. */
 static void on_written(struct bufferevent *bev, void *arg)
 {
 	(void)arg;
@@ -456,7 +457,7 @@ static void ping(struct redis *r)
 	redis_command(r, 1, args, NULL, NULL, NULL);
 }
 
-/* Who operates it may have set it otherwise, or given it to another release. */
+/* Its operator may have changed a setting, or given the server to another release. */
 static void check_server(struct redis *r)
 {
 	uint64_t now = sl_clock_ns();

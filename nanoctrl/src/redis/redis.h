@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A connection to Redis on an event loop: commands are pipelined and answered in order. It connects
- * by itself, and again after every failure, with back-off and jitter; with sentinels to whom they
- * say is the primary, each time anew; with a cluster to whoever has the slot of our keys, and after
- * them when they move. RESP is read and written by hiredis, the socket is a libevent bufferevent.
+ * by itself, and again after every failure, with back-off and jitter; with sentinels to the primary
+ * that they name, each time anew; with a cluster to the node that has the slot of our keys, and to
+ * the next one when they move. RESP is read and written by hiredis, the socket is a libevent
+ * bufferevent.
  */
 #ifndef NANOCTRL_REDIS_H
 #define NANOCTRL_REDIS_H
@@ -80,7 +81,7 @@ void redis_set_pace(struct redis *redis, uint32_t push_ms);
 /* Leaves, and looks for its place anew. */
 void redis_reconnect(struct redis *redis);
 
-/* Where it is, or was last; "" before anybody told. Not of a unix socket. */
+/* Its address, or the last one; "" while none is known. Not of a unix socket. */
 const char *redis_host(const struct redis *redis, uint16_t *port);
 
 /* Whether little of its memory is left: redis_info_crowded(), as of the last look. */

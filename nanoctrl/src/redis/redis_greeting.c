@@ -18,7 +18,7 @@ static void greeted(void *arg, int result, const redisReply *reply)
 	redis_broke(r, reply->str);
 }
 
-/* The name is for people who look at CLIENT LIST; a server that refuses it is as good. */
+/* The name is for people who read CLIENT LIST; a server that refuses it is as good. */
 static void named(void *arg, int result, const redisReply *reply)
 {
 	(void)arg;
@@ -122,7 +122,7 @@ static int ask_admission(struct redis *r, redis_reply_fn *fn)
 	return redis_send(r, admit->n + 2, args, lens, fn, r);
 }
 
-/* Who takes over for another one has what reached it, wherever that is written to. */
+/* A replica that becomes the primary has all writes that reached it, wherever they are stored. */
 static void note_keeping(struct redis *r, const char *info)
 {
 	char offset[24]; /* up to which a primary has what it had as a replica; -1: it was none */

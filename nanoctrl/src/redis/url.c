@@ -146,7 +146,7 @@ static int parse_secret(const char **text, size_t *len, struct redis_url *url, c
 	return ret;
 }
 
-/* What follows the host: nothing, a slash, or /db. */
+/* The text after the host: nothing, a slash, or /db. */
 static int parse_db(const char *slash, struct redis_url *url, const char **why)
 {
 	if (!slash || !slash[1] || number(slash + 1, strlen(slash + 1), 65535, &url->db))
@@ -177,7 +177,7 @@ static int parse_tcp(const char *text, struct redis_url *url, const char **why)
 	return 0;
 }
 
-/* host[:port][,host[:port]...]; port is that of those who name none. */
+/* host[:port][,host[:port]...]; port is for hosts without one. */
 static int parse_seeds(const char *text, size_t len, unsigned port, struct redis_url *url,
 		       const char **why)
 {

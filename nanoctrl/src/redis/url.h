@@ -20,7 +20,7 @@ struct redis_host {
 struct redis_url {
 	enum redis_kind kind;
 	char *path; /* of a unix socket; NULL: TCP */
-	char *host; /* NULL with seeds, who tell it */
+	char *host; /* NULL with seeds, which are asked for it */
 	uint16_t port;
 	struct redis_host seeds[REDIS_SEEDS_MAX]; /* sentinels, or nodes of the cluster */
 	unsigned n_seeds;
@@ -41,7 +41,8 @@ struct redis_url {
  */
 int redis_url_parse(const char *text, struct redis_url *out, const char **why);
 
-/* How often one connects to it before it is out of reach: twice by each of those who may tell. */
+/* How many connection attempts fail before it is out of reach: two to each server that can be
+ * asked. */
 unsigned redis_url_tries(const struct redis_url *url);
 
 void redis_url_fini(struct redis_url *url);

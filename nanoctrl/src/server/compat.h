@@ -24,8 +24,8 @@ struct compat {
 	void (*set_port)(struct store_hub *hub, unsigned port);
 	int (*keep_port)(struct store_hub *hub, const char *file);
 
-	/* nanoctrl gc: list what such agents left in Redis. The program's exit status. rt is where
-	 * a server may run whose private Redis is meant; NULL: nowhere. */
+	/* nanoctrl gc: list what such agents left in Redis. The program's exit status. rt is the
+	 * runtime directory of a server whose private Redis is meant; NULL: none. */
 	int (*gc)(const struct settings *settings, const struct options *options,
 		  const struct runtime *rt);
 };

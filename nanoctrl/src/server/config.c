@@ -6,14 +6,14 @@
 #include "server/compat.h"
 
 #define OWN_DESCRIPTORS	 32 /* the log, the pid file, listeners, the private Redis */
-#define LOOP_DESCRIPTORS 8  /* its poller, how it is woken, Redis, who says where that is */
+#define LOOP_DESCRIPTORS 8  /* its poller, its eventfd, Redis, the server that names its address */
 
 struct store_config serve_store_config(const struct settings *s)
 {
 	struct store_config config = STORE_CONFIG_INIT;
 
 	config.url = s->redis.url;
-	/* Without these routes nobody is told. */
+	/* Without these routes no client is told. */
 	if (s->server.compat != COMPAT_OFF) {
 		config.advertise = s->redis.advertise;
 		config.public_address = s->redis.public_address;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the settings say, as the store, the server and the log take it. */
+/* The settings in the form in which the store, the server and the log take them. */
 #ifndef NANOCTRL_SERVE_CONFIG_H
 #define NANOCTRL_SERVE_CONFIG_H
 

@@ -276,7 +276,7 @@ int serve(const struct settings *settings, const struct options *options, const 
 
 	if (!ret)
 		loop_serve(s.process.loop);
-	/* Nobody reaches the store when Redis goes. */
+	/* When Redis goes, no other loop uses the store. */
 	process_close_server(&s.process);
 	store_hub_destroy(s.hub);
 	redis_child_destroy(s.redis);

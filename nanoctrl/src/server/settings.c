@@ -490,7 +490,8 @@ static const struct cli_command commands[] = {
 
 const struct cli_program nanoctrl_program = {
 	.name = "nanoctrl",
-	.summary = "the control plane: who is alive, what they offer, how they are connected",
+	.summary =
+		"the control plane: which agents are alive, what they offer, how they are connected",
 	.commands = commands,
 	.settings = settings_table,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a user can say to nanoctrl: its configuration file and its command line. */
+/* The settings of nanoctrl: its configuration file and its command line. */
 #ifndef NANOCTRL_SETTINGS_H
 #define NANOCTRL_SETTINGS_H
 
@@ -104,7 +104,7 @@ struct options {
 	int output; /* enum output_form */
 };
 
-/* What --address says, as a URL: HOST:PORT alone is http, as DLSlime's commands take it.
+/* The value of --address as a URL: HOST:PORT alone is http, as DLSlime's commands take it.
  * -ENAMETOOLONG. */
 #define OPTIONS_ADDRESS_MAX 320
 int options_address(const char *text, char out[OPTIONS_ADDRESS_MAX]);

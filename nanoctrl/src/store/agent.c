@@ -18,7 +18,7 @@
 
 static bool read_agent(const redisReply *row, void *out);
 
-/* A lease that nobody renews ends when it is due, and when leases as long as this may end. */
+/* A lease that is not renewed ends when it is due, and when leases as long as this may end. */
 static uint64_t wait_for_end_ms(struct store_hub *hub, int64_t left_ms, uint64_t ttl_ms)
 {
 	uint64_t hold_ns = hold_lease_end_ns(hub);

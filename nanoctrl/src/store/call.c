@@ -132,7 +132,7 @@ static void note_forbidden(struct store_hub *hub, bool forbidden, const char *wh
 		sl_info("store", "Redis takes our scripts again");
 }
 
-/* What each call may be told, at times very often. */
+/* Any call may get such an answer, at times very often. */
 static void complain(const struct store_call *call, const char *what, const char *answer)
 {
 	uint32_t held_back;
@@ -262,7 +262,7 @@ static struct store_call *format_call(const struct store *store, struct store_te
 	return call;
 }
 
-/* A new call of like's script, for whom that answers. */
+/* A new call of like's script, with the same callback. */
 static void send_like(const struct store_call *like, struct store_text prefix, size_t n,
 		      const struct store_text *args)
 {

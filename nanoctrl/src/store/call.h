@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of scripts: arguments, sending, and whom an answer is for. */
+/* Calls of scripts: arguments, sending, and the callback for the answer. */
 #ifndef NANOCTRL_STORE_CALL_H
 #define NANOCTRL_STORE_CALL_H
 
@@ -29,7 +29,7 @@ struct store_call;
  * that outcome, or a negative errno and reply is NULL. */
 typedef void store_finish_fn(struct store_call *call, int result, const redisReply *reply);
 
-/* Whom a call answers. */
+/* The callback of a call. */
 union store_answer {
 	store_done_fn *done;
 	store_grant_fn *grant;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of which a node of the cluster said that the slot is elsewhere, or on its way: nobody has
- * done them, so they are sent again, until the slot has arrived or they have waited long enough.
+ * Calls whose slot a node of the cluster said to be elsewhere, or on its way: no node has executed
+ * them, so they are sent again, until the slot has arrived or they have waited long enough.
  *
- * Where the slot is on its way to (ASK) nothing is sent before it is there as a whole. A script
- * reads and writes many keys, of which some would still be missing there. Its KEYS[1] never exists,
- * therefore the node that the slot leaves does not run half of a script either.
+ * While the slot is on its way (ASK), nothing is sent to its new node before all of it is there. A
+ * script reads and writes many keys, of which some would still be missing there. Its KEYS[1] never
+ * exists, therefore the node that the slot leaves does not run half of a script either.
  */
 #include <errno.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static void send_all(evutil_socket_t fd, short what, void *arg)
 	while ((e = sl_list_pop(&now))) {
 		struct store_call *call = SL_CONTAINER_OF(e, struct store_call, node);
 
-		/* Whatever keeps it from being sent may pass before its time is over. */
+		/* The obstacle to sending it may pass before its time is over. */
 		if (store_send_call(call) && !store_wait_for_cluster(call))
 			store_end_call(call, -EAGAIN, NULL);
 	}

@@ -32,7 +32,7 @@ void ended_log(struct ended *e, const char *where, const char *what)
 	if (e->n && more && e->n_named)
 		snprintf(rest, sizeof(rest), " and %" PRIu64 " more", more);
 	if (e->n)
-		sl_info("reaper", "%s%" PRIu64 " %s ended without a word%s%s", where, e->n, what,
+		sl_info("reaper", "%s%" PRIu64 " %s ended without a goodbye%s%s", where, e->n, what,
 			e->names, rest);
 	*e = (struct ended){ .n = 0 };
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ended without a word, for one line of the log: how many, and the names of the first. */
+/* Objects that ended without a goodbye, for one line of the log: how many, and the names of the
+ * first. */
 #ifndef NANOCTRL_ENDED_H
 #define NANOCTRL_ENDED_H
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads of a scope's events that many want at once: when all agents come back, each has to hear
- * what happened since it registered, and most of that is the same. Such reads go out one at a time
- * for each scope, in the order asked for, and one answer serves all who wait for a part of it.
+ * Reads of a scope's events that many followers want at once: when all agents come back, each has
+ * to get the events since it registered, and most of these are the same. Such reads go out one at a
+ * time for each scope, in the order asked for, and one answer serves all that wait for a part of
+ * it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -44,7 +45,8 @@ static bool serves(const struct share *s, const struct store_events *ev, const s
 	       (!ev->reset && w->behind.id > s->from.id && w->behind.id <= last);
 }
 
-/* Whom it serves is told, and may want more from inside; the others keep their places. */
+/* A served request is called back, and may ask for more from inside; the others keep their order.
+ */
 static void tell(struct share *s, int result, const struct store_events *ev)
 {
 	struct sl_list todo;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A page of objects whose last agent has more of them than Redis is to be held for at once: the
- * rest is read in batches, each a script of its own, and whoever asked is told of all of it, since
- * a page cuts no agent. What the agent has all the time is there once. When it ends meanwhile, or
- * starts anew, it is as if that had been before: nothing is told of what it had.
+ * A page of objects whose last agent has more of them than one script may read: the rest is read in
+ * batches, each a script of its own, and the caller gets all of it, since a page cuts no agent. An
+ * object that exists all the time is there once. When the agent ends meanwhile, or starts anew, the
+ * answer is as if that had happened before: it has no objects of that agent.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -92,7 +92,7 @@ static int add(struct gather *g, const struct store_object *from, size_t n)
 	return g->heap.failed ? -ENOMEM : 0;
 }
 
-/* What stands in the page besides its objects. */
+/* The parts of the page besides its objects. */
 static int keep_page(struct gather *g, const struct store_page *page)
 {
 	g->page = *page;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages whose last agent has more objects than came with it. */
+/* A page whose last agent has more objects than came with it. */
 #ifndef NANOCTRL_STORE_GATHER_H
 #define NANOCTRL_STORE_GATHER_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the stores of all loops share, and the scopes of which each loop has to read events. */
+/* The shared state of the stores of all loops, and the scopes of which each loop has to read
+ * events. */
 #include <base/log.h>
 #include "store/hub.h"
 #include "store/redis_store.h"

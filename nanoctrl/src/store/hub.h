@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the stores of all loops share: the address of Redis, counters, and who is to be woken. */
+/* The shared state of the stores of all loops: the address of Redis, counters, and the loops to be
+ * woken. */
 #ifndef NANOCTRL_STORE_HUB_H
 #define NANOCTRL_STORE_HUB_H
 
@@ -32,11 +33,11 @@ struct store_hub {
 	_Atomic uint64_t n_redirected;
 	_Atomic uint64_t n_granted, n_beats, n_events; /* leases, their beats, events */
 	_Atomic uint64_t n_held;     /* leases in Redis when the reaper last looked */
-	_Atomic unsigned n_watchers; /* who follow events */
+	_Atomic unsigned n_watchers; /* followers of events */
 	_Atomic bool deaf;	     /* it refuses to tell of events */
 	_Atomic bool refusing;	     /* it refuses writes */
 	_Atomic bool forbidden;	     /* it refuses our scripts */
-	uint64_t seed; /* of all hashes: nobody can tell which names meet in an entry */
+	uint64_t seed; /* of all hashes: clients cannot choose names that share a bucket */
 	_Atomic unsigned n_loops, n_up; /* stores, and those whose connection serves */
 	_Atomic uint64_t took[STORE_BUCKETS], took_us; /* answers by the time they took; its sum */
 };

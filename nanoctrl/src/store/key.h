@@ -23,7 +23,7 @@ struct key_names {
 	char root[16];	  /* stands before all keys: "", or KEY_CLUSTER_ROOT */
 	char scopes[48];  /* set of the scopes that hold anything */
 	char ends[48];	  /* sorted set of scopes by when the first lease ends, or sooner */
-	char schema[48];  /* whose data this is: nanoctrl/lua/schema.lua */
+	char schema[48];  /* the data's run: nanoctrl/lua/schema.lua */
 	char run[48];	  /* which life of Redis it was last in: the same */
 	char nothing[48]; /* never there */
 	char wake[48];	  /* pattern of channels: something happened in a scope */

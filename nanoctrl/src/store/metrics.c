@@ -70,7 +70,7 @@ void store_hub_metrics(struct store_hub *hub, struct evbuffer *out)
 		out, "store_redirected",
 		"Times that a call waited for a slot of the cluster to be where it is sent.",
 		&hub->n_redirected);
-	metrics_counter(out, "leases_granted", "Registrations, also of those who held the name.",
+	metrics_counter(out, "leases_granted", "Registrations, also of agents that held the name.",
 			&hub->n_granted);
 	metrics_counter(out, "lease_beats", "Beats of leases that Redis answered.", &hub->n_beats);
 	metrics_counter(out, "leases_expired", "Leases that this server ended.", &hub->n_expired);
@@ -79,7 +79,7 @@ void store_hub_metrics(struct store_hub *hub, struct evbuffer *out)
 		"Leases of all agents in Redis, as the last look at all scopes found; every server "
 		"of this Redis says the same.",
 		atomic_load(&hub->n_held));
-	metrics_counter(out, "events_read", "Events that were read for those who follow them.",
+	metrics_counter(out, "events_read", "Events that were read for their followers.",
 			&hub->n_events);
 	metrics_gauge(out, "watchers", "Sessions, streams and long polls that follow events.",
 		      atomic_load(&hub->n_watchers));

@@ -43,15 +43,15 @@ static void take_refusal(struct notices *n, const char *why)
 	if (n->hears)
 		return; /* a PING was refused, and Redis is there */
 	if (!atomic_exchange(&n->store->hub->deaf, true))
-		sl_error("notices", "nobody hears of events: %s", why);
+		sl_error("notices", "cannot subscribe to event notifications: %s", why);
 }
 
-/* What happened before the subscription was heard of by nobody. */
+/* Events before the subscription were not reported. */
 static void begin_to_hear(struct notices *n)
 {
 	n->hears = true;
 	if (atomic_exchange(&n->store->hub->deaf, false))
-		sl_info("notices", "events are heard of again");
+		sl_info("notices", "event notifications arrive again");
 	store_hub_wake(n->store->hub, NULL);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What agents own: regions and links. */
+/* Objects of agents: regions and links. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

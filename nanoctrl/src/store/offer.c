@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What agents have for each other alone. */
+/* Offers, each of one agent for another. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -95,7 +95,7 @@ static void end_sweep(struct sweep *v)
 	free(v);
 }
 
-/* What is left to do there is for another sweep. */
+/* The rest of the work in the scope is for another sweep. */
 static void sweep_again(struct sweep *v, uint64_t late)
 {
 	v->pass = 0;
@@ -137,7 +137,7 @@ static void on_swept(struct store_call *call, int result, const redisReply *repl
 		send_sweeps(r);
 }
 
-/* What agents say waits in sockets of ours while the process is stopped, or its machine is. */
+/* Messages of agents wait in our sockets while this process, or its machine, is stopped. */
 static void note_standstill(struct reaper *r)
 {
 	const struct store_config *config = &r->store->hub->config;
@@ -169,7 +169,8 @@ uint64_t reaper_time_after(struct reaper *r, uint32_t hold_ms)
 	return expected_time_after(r, hold_end_ns(r->store->hub, hold_ms));
 }
 
-/* For how long agents can beat by now: one whose lease is longer than ours beats less often. */
+/* For how long agents have been able to send heartbeats: one whose lease is longer than ours sends
+ * fewer. */
 static uint64_t steady_ms(const struct reaper *r)
 {
 	uint64_t ttl_ns = (uint64_t)r->store->hub->config.ttl_ms * SL_NS_PER_MS;
@@ -201,7 +202,7 @@ static void send_sweeps(struct reaper *r)
 	unsigned most = r->store->hub->config.max_inflight / 4 + 1;
 	struct sl_list *e;
 
-	/* What comes by sockets is done before the timer that would find it. */
+	/* Handle input of sockets before the timer, which would notice the pause. */
 	note_standstill(r);
 	while (r->n_sweeps < most && (e = sl_list_pop(&r->sweeps)))
 		send_sweep(r, SL_CONTAINER_OF(e, struct sweep, node));
@@ -384,7 +385,7 @@ static void on_tried(void *arg, int result, const redisReply *reply)
 		sl_info("reaper", "Redis takes writes again");
 }
 
-/* By a write that changes nothing: those whose beats it refuses may all be other replicas'. */
+/* By a write that changes nothing: refused heartbeats may all come in through other replicas. */
 static void try_write(struct reaper *r)
 {
 	const char *args[] = { "SETRANGE", r->store->hub->keys.nothing, "0", "" };

@@ -14,7 +14,7 @@ void reaper_destroy(struct reaper *reaper);
 /* The first loop's connection is up, to the server of this run id. */
 void reaper_up(struct reaper *reaper, const char *run_id);
 void reaper_down(struct reaper *reaper);
-/* What Redis' clock says if it is steady; 0 until hold_ms after agents could not beat. */
+/* The clock of Redis, if it is steady; 0 until hold_ms after agents could not send heartbeats. */
 uint64_t reaper_time_after(struct reaper *reaper, uint32_t hold_ms);
 
 #endif

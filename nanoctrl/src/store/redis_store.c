@@ -35,9 +35,9 @@ const char *store_trouble(const struct store *store)
 	if (!trouble && atomic_load(&store->hub->n_up) < atomic_load(&store->hub->n_loops))
 		trouble = "a connection of another loop is not there yet";
 	if (!trouble && atomic_load(&store->hub->deaf))
-		trouble = "it refuses PSUBSCRIBE, by which events are heard of; the log has why";
+		trouble = "it refuses PSUBSCRIBE, which event notifications need; the log has why";
 	if (!trouble && atomic_load(&store->hub->forbidden))
-		trouble = "it refuses EVALSHA, by which everything is done; the log has why";
+		trouble = "it refuses EVALSHA, which all work needs; the log has why";
 	return trouble;
 }
 
@@ -149,7 +149,7 @@ static struct redis_words ask_schema(const struct key_names *keys)
 	};
 }
 
-/* One that is empty, and asks nobody. */
+/* An empty store without a connection. */
 static struct store *new_store(struct store_hub *hub, struct loop *loop)
 {
 	struct store *store = calloc(1, sizeof(*store));
@@ -223,7 +223,7 @@ void store_destroy(struct store *store)
 		atomic_fetch_sub(&store->hub->n_up, 1); /* down is not called */
 	redis_destroy(store->redis);
 	store_moved_fini(store);
-	/* What callbacks called again has ended by now, and is called back here. */
+	/* Calls that callbacks started meanwhile have ended by now; they are called back here. */
 	while (!sl_list_empty(&store->ended) || !sl_list_empty(&store->beats) ||
 	       (store->compat && store->hub->hooks->is_busy(store))) {
 		if (store->compat)

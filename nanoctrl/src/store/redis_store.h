@@ -23,7 +23,7 @@ struct store {
 	struct sl_list ended; /* calls to be called back with what they have */
 	struct sl_list beats; /* to be sent together */
 	uint64_t unbeaten_ns; /* since when none got through; 0: the last did */
-	struct sl_list feeds[SCOPE_BUCKETS];  /* scopes that somebody follows */
+	struct sl_list feeds[SCOPE_BUCKETS];  /* scopes that are followed */
 	struct sl_list shares[SCOPE_BUCKETS]; /* scopes of which a read for many is out */
 	struct sl_list waiting;		      /* calls that wait for the cluster: call_moved.c */
 	size_t n_waiting;

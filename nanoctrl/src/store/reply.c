@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What scripts answer, piece by piece: nothing of it is taken for what it should be. */
+/* Answers of scripts, piece by piece: each type is checked. */
 #include <errno.h>
 #include <stdlib.h>
 #include "store/call.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What agents say of what they do: docs/redis-keys.md. */
+/* Snapshots of agents: docs/redis-keys.md. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define DOC_BYTES   (512 * 1024) /* a longer one is left out of lists */
 #define SWEEP_BATCH 32
 
-/* Whoever names no scope is in the native scope "default", and in none of the others'. */
+/* A client that names no scope is in the native scope "default", and in none of DLSlime's. */
 struct store_text store_snapshot_scope(const char *scope)
 {
 	size_t len = strcmp(scope, "default") == 0 ? 0 : strlen(scope);
@@ -49,7 +49,7 @@ void store_put_snapshot(struct store *store, const char *scope, const struct sto
 		   (union store_answer){ .done = fn }, arg);
 }
 
-/* What a page points to. */
+/* The memory that a page points to. */
 struct documents {
 	struct store_text *docs;
 	struct store_agent *owners;

@@ -68,8 +68,7 @@ void store_hub_metrics(struct store_hub *hub, struct evbuffer *out);
 /* Connects in the background, again and again. Called before the loop runs or on its thread. */
 int store_create(struct store_hub *hub, struct loop *loop, struct store **out);
 
-/* Calls back whatever is still in flight (-EIO) or waiting (-ENOTCONN). Followers are removed
- * before. */
+/* Calls back all calls in flight (-EIO) or waiting (-ENOTCONN). Followers are removed before. */
 void store_destroy(struct store *store);
 
 /* NULL while this store and those of the other loops serve, else the reason why not. */
@@ -78,7 +77,7 @@ const char *store_trouble(const struct store *store);
 /* The URL of its Redis, without the password. */
 const char *store_place(const struct store *store);
 
-/* What does not do although the store serves, for people: append it, a line each. */
+/* Append the warnings, for people: work that fails although the store serves, a line each. */
 void store_warnings(const struct store *store, struct evbuffer *out);
 
 /* Whether its Redis has more than three quarters of its maxmemory in use, as of the last look. */
@@ -133,8 +132,8 @@ typedef void store_done_fn(void *arg, int result);
 
 /* ---- agents ---- */
 
-/* What an agent says about itself; each is JSON text that the caller has checked, at == NULL: not
- * given. */
+/* The description of an agent by itself; each is JSON text that the caller has checked, at == NULL:
+ * not given. */
 struct store_profile {
 	struct store_text address; /* plain text */
 	struct store_text labels;
@@ -178,7 +177,7 @@ void store_beat(struct store *store, const char *scope, const struct store_lease
 		const char *session, const struct store_cursor *acked, store_beat_fn *fn,
 		void *arg);
 
-/* What is given in profile replaces what is stored. 0 (also for this revision again),
+/* Members that are given in profile replace the stored ones. 0 (also for this revision again),
  * STORE_LEASE_GONE, STORE_SUPERSEDED, STORE_STALE. */
 void store_update(struct store *store, const char *scope, const struct store_lease *lease,
 		  uint64_t revision, const struct store_profile *profile, store_done_fn *fn,
@@ -200,7 +199,7 @@ struct store_agent {
 	const char *session; /* the one that is attached, or "" */
 };
 
-/* Who has the name that somebody else asked for. */
+/* The holder of a name that another owner asked for. */
 struct store_holder {
 	struct store_agent agent;
 	uint64_t now_ms;  /* the store's clock when it was looked at */
@@ -217,7 +216,7 @@ struct store_page {
 	const struct store_agent *agents;
 	size_t n_objects;
 	const struct store_object *objects;
-	/* Those whose objects they are, in the same order, with nothing but names and labels; where
+	/* The owners of the objects, in the same order, with nothing but names and labels; where
 	 * they were asked for. */
 	size_t n_owners;
 	const struct store_agent *owners;
@@ -229,7 +228,7 @@ typedef void store_page_fn(void *arg, int result, const struct store_page *page)
 void store_get_agent(struct store *store, const char *scope, const char *name, store_page_fn *fn,
 		     void *arg);
 
-/* The agent whose lease this is: 0, STORE_LEASE_GONE, STORE_SUPERSEDED. */
+/* The agent that has this lease: 0, STORE_LEASE_GONE, STORE_SUPERSEDED. */
 void store_get_holder(struct store *store, const char *scope, const struct store_lease *lease,
 		      store_page_fn *fn, void *arg);
 
@@ -251,8 +250,8 @@ struct store_object {
 	const char *name;
 	uint64_t revision;
 	uint64_t stored_at_ms;
-	struct store_text doc;	/* JSON text, checked by who stored it */
-	struct store_text blob; /* for those only who may have it; empty in lists */
+	struct store_text doc;	/* JSON text, checked before it was stored */
+	struct store_text blob; /* only for agents that may have it; empty in lists */
 };
 
 /* Says also whether the object is new. */
@@ -280,22 +279,22 @@ void store_list_of(struct store *store, const char *scope, const char *agent, en
 		   store_page_fn *fn, void *arg);
 
 /* Objects of up to limit agents behind `after`, of fewer when they have many; an agent is never
- * cut. owners: with the agents whose they are. 0, STORE_TOO_LARGE as above. */
+ * cut. owners: with the agents that own them. 0, STORE_TOO_LARGE as above. */
 void store_list(struct store *store, const char *scope, enum store_kind kind, const char *after,
 		unsigned limit, bool owners, store_page_fn *fn, void *arg);
 
 /* ---- exchange ---- */
 
-/* What others have for one agent: more than links are wanted with it, and what an answer holds. */
+/* The most offers for one agent: more than links are wanted with it, and than an answer holds. */
 #define STORE_INBOX_MAX 16384
 
-/* What one agent has for another alone. */
+/* An offer of one agent for another. */
 struct store_offer {
 	const char *from;
 	const char *to;
 	const char *profile;
 	uint64_t connection_epoch;
-	const char *to_incarnation; /* who it is for; in a put NULL for whoever is there */
+	const char *to_incarnation; /* the incarnation for which it is; in a put NULL for any */
 	uint64_t generation;	    /* of from */
 	const char *incarnation;    /* of from */
 	uint64_t to_generation;
@@ -355,7 +354,7 @@ struct store_topology {
 	uint64_t created;  /* revision of its first write */
 	uint64_t revision; /* of its last one */
 	uint64_t changed_at_ms;
-	struct store_text doc;	  /* JSON text, checked by who stored it */
+	struct store_text doc;	  /* JSON text, checked before it was stored */
 	struct store_text report; /* the same, of its last expansion; empty: there was none */
 };
 
@@ -409,7 +408,7 @@ void store_get_wanted(struct store *store, const char *scope, const char *agent,
 void store_list_wanted(struct store *store, const char *scope, const char *next, unsigned limit,
 		       store_wanted_fn *fn, void *arg);
 
-/* What became of a topology. */
+/* The result of a topology. */
 struct store_topology_report {
 	const char *name;
 	struct store_text doc;
@@ -418,8 +417,8 @@ struct store_topology_report {
 /*
  * Keep lists that changed (empty: the agent has none any more) and reports, if topologies and lists
  * are still those of `revision` and `expanded`, and the last expansion had not seen a later event
- * of agents than `seen`; each agent whose list is another one hears of it. At most STORE_COMMIT_MAX
- * of both together. 0 with the number of the expansion, STORE_STALE.
+ * of agents than `seen`; each agent whose list changed gets an event. At most STORE_COMMIT_MAX of
+ * both together. 0 with the number of the expansion, STORE_STALE.
  */
 #define STORE_COMMIT_MAX 500
 void store_commit_wanted(struct store *store, const char *scope, uint64_t revision,
@@ -474,7 +473,7 @@ void store_lose_session(struct store *store, const char *scope, const struct sto
 struct store_event {
 	uint64_t id;
 	const char *type;  /* "registered", "left", ...: docs/http-api.md 7 */
-	const char *agent; /* whom it is about, or from */
+	const char *agent; /* the agent of the event, or the sender */
 	uint64_t generation;
 	const char *incarnation; /* "" where the type has none */
 	const char *object;	 /* region or profile, "" where the type has none */
@@ -482,8 +481,8 @@ struct store_event {
 	uint64_t number;	 /* revision or connection epoch */
 	uint64_t at_ms;		 /* the store's clock when it happened */
 	/*
-	 * Where whoever needs the event as text keeps it, malloc()ed, for all others who are told
-	 * of the same batch; the store frees it. A thousand sessions hear of most events.
+	 * Where a follower that needs the event as text keeps it, malloc()ed, for all other
+	 * followers of the same batch; the store frees it. A thousand sessions get most events.
 	 */
 	char **text;
 };
@@ -506,18 +505,18 @@ void store_read_events(struct store *store, const char *scope, const struct stor
 void store_read_last_events(struct store *store, const char *scope, unsigned limit,
 			    store_events_fn *fn, void *arg);
 
-/* The same for one of many who want much the same: at most STORE_SHARED_EVENTS, and the answer may
- * begin before the cursor and tell less than is there by now. */
+/* The same for one of many callers that want much the same: at most STORE_SHARED_EVENTS, and the
+ * answer may begin before the cursor and end before the last event. */
 #define STORE_SHARED_EVENTS 256
 void store_share_events(struct store *store, const char *scope, const struct store_cursor *behind,
 			store_events_fn *fn, void *arg);
 
 /*
- * Told of every batch of new events of a scope, in order; also of a reset, when batches were missed
- * or the epoch is new. Batches begin at a place of the store's choosing: a follower that needs one
- * without a gap compares ids and reads what is missing. First, and after the store was out of
- * reach, there is a batch in any case, perhaps an empty one: a follower whose place is not where it
- * ends reads.
+ * Called with every batch of new events of a scope, in order; also with a reset, when batches were
+ * missed or the epoch is new. Batches begin at an event of the store's choosing: a follower that
+ * needs them without a gap compares ids and reads missing events. First, and after the store was
+ * out of reach, there is a batch in any case, perhaps an empty one: a follower whose cursor is not
+ * at its end reads.
  */
 struct store_follower {
 	void (*events)(void *arg, const struct store_events *events);

@@ -78,7 +78,7 @@ bool json_too_deep(const char *text, size_t len, unsigned max)
 
 /* ---- plain texts: each of these is behind what begins here, or NULL when it is not plain ---- */
 
-#define PLAIN_DIGITS 18 /* of a number: it fits whatever it is read into */
+#define PLAIN_DIGITS 18 /* of a number: fits any type it is read into */
 
 static const char *plain_string(const char *at, const char *end)
 {
@@ -254,7 +254,7 @@ static char *put_utf8(char *out, unsigned c)
 	return out;
 }
 
-/* What follows a backslash; never longer than the escape itself. */
+/* The character after a backslash; never longer than the escape itself. */
 static const char *unescape(const char *at, const char *end, char **out)
 {
 	static const char from[] = "bfnrt";
@@ -288,7 +288,7 @@ long json_unquote(struct json_slice value, char *out)
 	if (value.len < 2 || *value.at != '"')
 		return -1;
 	while (at < end) {
-		/* What is last begins no escape. */
+		/* The last character begins no escape. */
 		const char *escape = memchr(at, '\\', (size_t)(end - at - 1));
 		size_t n = (size_t)((escape ? escape : end) - at);
 

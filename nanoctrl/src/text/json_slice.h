@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values inside a JSON text as pieces of that text: whoever keeps a piece keeps integers of any
- * size, and floats, as they were written. For texts that a parser has found to be well-formed; what
- * is none ends a walk early and is never read beyond its end.
+ * Values inside a JSON text as pieces of that text: a piece keeps integers of any size, and floats,
+ * as they were written. For texts that a parser has found to be well-formed; a malformed one ends a
+ * walk early and is never read beyond its end.
  */
 #ifndef NANOCTRL_JSON_SLICE_H
 #define NANOCTRL_JSON_SLICE_H

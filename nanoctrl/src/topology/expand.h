@@ -14,7 +14,7 @@
 
 struct expanded_link {
 	const char *lower, *upper;
-	const struct topology *topology; /* whose wish it is, */
+	const struct topology *topology; /* the topology with the wish, */
 	const struct topology_params *params;
 };
 
@@ -28,7 +28,7 @@ enum topology_state {
 #define EXPANDED_NOTES_MAX 20  /* of one topology; others are counted */
 #define EXPANDED_NOTE_LEN  700 /* two names of 253 bytes and a sentence fit */
 
-/* What became of a topology. */
+/* The result of a topology. */
 struct expanded_topology {
 	enum topology_state state;
 	size_t n_links;

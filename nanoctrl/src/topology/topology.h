@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A topology: a named set of wishes for the links of a scope, as plain data. Texts belong to
- * whoever made the struct.
+ * A topology: a named set of wishes for the links of a scope, as plain data. Texts belong to the
+ * creator of the struct.
  */
 #ifndef NANOCTRL_TOPOLOGY_H
 #define NANOCTRL_TOPOLOGY_H

@@ -41,7 +41,7 @@ static void look(struct reconcile *r)
 static const char *how_it_left(const struct reconcile *r)
 {
 	if (r->state == SLIME_AGENT_REFUSED)
-		return "the name is left to who has it";
+		return "another process keeps the name";
 	return r->registered ? "left" : "it was not registered";
 }
 

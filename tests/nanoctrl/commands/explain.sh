@@ -48,7 +48,7 @@ case_a_link_is_explained_from_both_ends() {
 	report node-a node-b '"state":"connected","transport":"tcp","attributes":{"transports":"shm,rdma,tcp","order":"peer",
 		"passed_over":"rdma: no device","connects":"2","last_error":"connection reset by peer; it was killed"}'
 	report node-b node-a '"state":"connected","transport":"tcp","attributes":{"transports":"shm,tcp","order":"own",
-		"passed_over":"shm: nobody listens there","connects":"1"}'
+		"passed_over":"shm: nothing listens there","connects":"1"}'
 	snapshot node-a '{"peer":"node-b","profile":"default","state":"connected","local_nic":"tcp","remote_nic":"10.0.0.2:7",
 		"completed_bytes_total":2048,"pending_ops":1,"error_total":3,"ewma_bandwidth_bps":1500000000.0}'
 	explained node-a "${patient[@]}"
@@ -57,7 +57,7 @@ case_a_link_is_explained_from_both_ends() {
 		"registered TIME ago as generation [0-9]+, incarnation one, address 10.0.0.1" \
 		"process 11 on h1, up TIME; its last snapshot is TIME old" "links 1, of which 1 is connected" "" \
 		"link to node-b, profile default: connected over tcp for TIME" "allowed shm, rdma, tcp; node-b chose, in its own order" \
-		"passed over rdma: no device" "node-b says: shm: nobody listens there" "came up 2 times" \
+		"passed over rdma: no device" "node-b says: shm: nothing listens there" "came up 2 times" \
 		"last error connection reset by peer" "it was killed" "path tcp to 10.0.0.2:7" \
 		"moved 2.0KB, of late 0.1875GB/s; 1 pending, 3 errors" "other end node-b says the same; it allows shm, tcp"
 	explained node-b node-a
@@ -139,12 +139,12 @@ case_whom_nobody_knows_is_an_error() {
 	register node-a
 	register node-b
 	report node-a node-b '"state":"connecting"'
-	expect 1 'nobody knows an agent "nod-a" in scope default; --scope names another scope' nc explain nod-a
-	expect 1 'nobody knows an agent "node-a" in scope s' nc explain node-a --scope s
-	expect 1 'nobody knows an agent "a/?b" in scope default' nc explain $'a/\033b'
+	expect 1 'no agent "nod-a" is known in scope default; --scope names another scope' nc explain nod-a
+	expect 1 'no agent "node-a" is known in scope s' nc explain node-a --scope s
+	expect 1 'no agent "a/?b" is known in scope default' nc explain $'a/\033b'
 	expect 1 '"node-a" has no link to "nodeb", and that none to it; did you mean "node-b"?' nc explain node-a nodeb
 	snapshot node-a ""
-	expect 1 'nobody knows an agent "nod-a" in scope default; --scope names another scope; did you mean "node-a"?' nc explain nod-a
+	expect 1 'no agent "nod-a" is known in scope default; --scope names another scope; did you mean "node-a"?' nc explain nod-a
 	expect 0 stopped nc stop
 }
 
@@ -185,13 +185,13 @@ case_snapshots_alone_explain_what_they_can() {
 		"connections":[{"peer":"x","local_nic":"mlx5_0","state":"connected"}]}' \
 		obs:peer:ours '{"peer_id":"ours","interval_ms":1000,"reported_at_ms":1,"status":"stopped"}' \
 		obs:peer:odd '{"peer_id":"odd","reported_at_ms":'"$(date +%s%3N)"',"connections":[{"peer":"y","state":"unreported"}]}' >/dev/null
-	expect 0 "theirs is stale: nothing was heard of it of late" nc explain theirs "${there[@]}"
+	expect 0 "theirs is stale: it has not reported lately" nc explain theirs "${there[@]}"
 	expect 0 "link to x, profile default: stale" nc explain theirs x "${there[@]}"
 	expect 0 "ours is gone: it left in order" nc explain ours "${there[@]}"
 	expect 0 "x is unknown: it says nothing itself" nc explain x "${there[@]}"
 	# What we say ourselves of an end that nobody reports is a state like any other when another one says it.
 	expect 0 "other end    odd says unreported" nc explain y "${there[@]}"
-	expect 1 "nobody knows an agent" nc explain node-a "${there[@]}"
+	expect 1 "is known in scope" nc explain node-a "${there[@]}"
 	end_given
 }
 

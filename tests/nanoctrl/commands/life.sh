@@ -71,9 +71,9 @@ open(sys.argv[2], "w").close()
 signal.pause()' "$dir/run/nanoctrl.pid" "$dir/run/nanoctrl.meta.json" &
 	given=$!
 	wait_for test -e "$dir/run/nanoctrl.meta.json"
-	expect 1 "cannot tell who holds $dir/run/nanoctrl.pid: it is no pid file of ours" nc stop
+	expect 1 "cannot find the process that holds $dir/run/nanoctrl.pid: it is no pid file of ours" nc stop
 	[ -e "$dir/run/nanoctrl.meta.json" ] || die "it took a file of whoever that is"
-	expect 1 "cannot tell who holds $dir/run/nanoctrl.pid" nc status
+	expect 1 "cannot find the process that holds $dir/run/nanoctrl.pid" nc status
 	end_given
 	expect 0 "not running" nc stop
 }

@@ -69,9 +69,9 @@ static void ends__without_a_word_are_counted_and_logged(void **state)
 	api_await_metric(f, "nanoctrl_compat_agents_expired_total", 1);
 	api_await_metric(f, "nanoctrl_compat_entities_expired_total", 1);
 	log_lines_release();
-	assert_int_equal(log_lines_with("1 agents of DLSlime's ended without a word: a"), 1);
-	assert_int_equal(log_lines_with("1 entities of DLSlime's ended without a word: service:e"),
-			 1);
+	assert_int_equal(log_lines_with("1 agents of DLSlime's ended without a goodbye: a"), 1);
+	assert_int_equal(
+		log_lines_with("1 entities of DLSlime's ended without a goodbye: service:e"), 1);
 }
 
 /* More than three batches of what goes with one script. */

@@ -33,7 +33,7 @@ static void keep_port(struct api_fixture *f, char public[API_PLACE_MAX])
 
 static struct test_redis other;		   /* at the place that is told */
 static int held = -1;			   /* a port of this host, which nobody else takes: */
-static char port[8], place[API_PLACE_MAX]; /* nobody listens there at first */
+static char port[8], place[API_PLACE_MAX]; /* nothing listens there at first */
 
 static void hold_port(void)
 {

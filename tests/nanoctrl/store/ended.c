@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The line of the log about those that ended without a word. */
+/* The line of the log about those that ended without a goodbye. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ static void log__of_many_names_the_first_and_counts_the_rest(void **state)
 	add(100, "node-1", "node-2");
 	add(400, "node-3", "node-4");
 	ended_log(&ended, "scope demo: ", "leases");
-	assert_int_equal(log_lines_with("scope demo: 500 leases ended without a word: node-1, "
+	assert_int_equal(log_lines_with("scope demo: 500 leases ended without a goodbye: node-1, "
 					"node-2, node-3 and 497 more"),
 			 1);
 	/* And then nothing is left to say. */
@@ -48,7 +48,7 @@ static void log__of_few_names_all(void **state)
 	log_lines_keep_from(SLIME_LOG_INFO);
 	add(2, "node-1", "node-2");
 	ended_log(&ended, "", "agents");
-	assert_int_equal(log_lines_with("2 agents ended without a word: node-1, node-2"), 1);
+	assert_int_equal(log_lines_with("2 agents ended without a goodbye: node-1, node-2"), 1);
 	assert_int_equal(log_lines_with("more"), 0);
 	log_lines_release();
 }
@@ -64,7 +64,7 @@ static void log__without_names_counts(void **state)
 	ended_add(&ended, 3, NULL);
 	ended_add(&ended, 4, &list);
 	ended_log(&ended, "", "agents");
-	assert_int_equal(log_lines_with("7 agents ended without a word"), 1);
+	assert_int_equal(log_lines_with("7 agents ended without a goodbye"), 1);
 	log_lines_release();
 }
 

@@ -87,7 +87,7 @@ static void end_stuck(struct rdma_qp *q)
 	char why[160];
 
 	snprintf(why, sizeof(why),
-		 "%.40s: its port went down, and nothing is heard of what was under way",
+		 "%.40s: its port went down, and work that was under way has no result",
 		 q->nic->device.name);
 	rdma_path_fail_locked(q->path, -ECONNRESET, why);
 }

@@ -112,7 +112,7 @@ static bool all_drained(const struct rdma_conn *c)
 	return true;
 }
 
-/* Its own domain goes with it, if nobody is at that any more. */
+/* Its own domain goes with it, if no process is at that any more. */
 static bool may_close(const struct rdma_conn *c)
 {
 	return !c->offer->domain->isolated || rdma_domain_begin_to_close(c->offer->domain);

@@ -161,7 +161,7 @@ static __attribute__((cold, noinline)) bool take_early_or_late(struct rdma_conn 
 	else if (c->proven)
 		keep_early(c, m, wc);
 	else
-		rdma_conn_fail(c, -EPROTO, "the peer spoke before it proved who it is");
+		rdma_conn_fail(c, -EPROTO, "the peer sent a message before it proved its identity");
 	return true;
 }
 

@@ -293,7 +293,7 @@ static void on_greeted(void *arg, int status, int fd, uint16_t stream)
 const char *shm_handshake_error(int ret)
 {
 	if (ret == -ECONNREFUSED)
-		return "nobody is at the peer's socket: its process has ended, or is in another network namespace";
+		return "no process is at the peer's socket: its process has ended, or is in another network namespace";
 	if (ret == -EACCES)
 		return "the peer is another user's process: shm_users of both ends has to name the other one's user";
 	return strerror(-ret);

@@ -11,9 +11,9 @@ static const char *what_happened(int status)
 {
 	switch (status) {
 	case -ECONNREFUSED:
-		return "nobody listens there";
+		return "nothing listens there";
 	case -ETIMEDOUT:
-		return "nobody answers there";
+		return "nothing answers there";
 	case -ENOENT:
 		return "the process that listens there does not expect this link";
 	case -EACCES:

@@ -14,7 +14,7 @@ for i = 6, #ARGV do
 	if agent or entity or try('HEXISTS', key, 'addr') == 1 then
 		call('PEXPIRE', key, ttl)
 		if (agent or entity) and due ~= '' and string.sub(due, i - 5, i - 5) == '1' then
-			-- A scope that has somebody is among the scopes already. Few beats need to know the time.
+			-- A scope that has an entity is among the scopes already. Few heartbeats need to know the time.
 			local clock = call('TIME')
 			local ends = string.format('%.0f', clock[1] * 1000 + math.floor(clock[2] / 1000) + tonumber(ttl))
 			local function note(index, kind, member)

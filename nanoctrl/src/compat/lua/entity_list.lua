@@ -1,6 +1,7 @@
--- A batch of the entities of a scope, in the order of their names: who is there all the time is in one batch, whoever comes and
--- goes between two. ARGV: keep, scope, type, kind, whether the type and whether the kind is asked for (0 or 1), the member to go on
--- behind ('' from the first). Answers {OK, {info, ...}, how many were skipped, the member to go on behind ('' at the end)}.
+-- A batch of the entities of a scope, in the order of their names: an entity that exists all the time is in exactly one batch,
+-- also when others come and go between two. ARGV: keep, scope, type, kind, whether the type and whether the kind is asked for
+-- (0 or 1), the member to continue behind ('' from the first). Answers {OK, {info, ...}, how many were skipped, the member to
+-- continue behind ('' at the end)}.
 local INFO_MAX = 33554432 -- as in entity_get
 local LOOKED, BYTES = 256, 262144 -- entities, and bytes of their infos, that end a batch: also of those that are left out
 

@@ -1,8 +1,8 @@
--- ARGV: keep, scope, ttl, type, then whether the index is to learn of each also if it was there: a digit (0 or 1) for each, or
+-- ARGV: keep, scope, ttl, type, then whether the index is updated for each also if it existed: a digit (0 or 1) for each, or
 -- nothing for none; then of each: id, kind, endpoint, metadata, resource, info, the event up to the info, which is its last
--- member but for the revision and the time. Answers OK, or { OK, the place of each whose name something else has }: most
--- of what a call takes is what it makes, so functions and tables are made for what is rare. Revisions are taken before it is known
--- how many are needed, and what is not needed is given back: the counter is there when all were refused, too.
+-- member but for the revision and the time. Answers OK, or { OK, the index of each whose name another key has }: most time of a
+-- call goes into what it allocates, so functions and tables are made only for rare cases. Revisions are taken before it is
+-- known how many are needed, and those that are not needed are given back: the counter exists also when all were refused.
 local scope, ttl, type, due = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local call, try = redis.call, redis.pcall
 local clock = call('TIME')

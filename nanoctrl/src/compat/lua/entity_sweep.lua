@@ -1,5 +1,5 @@
--- Entities whose time has run out are told of once and forgotten; those that another server renewed are noted.
--- ARGV: keep. Answers {OK, how many ended, how many were skipped, whether there is more to do at once, {some of those that ended}}.
+-- Entities whose time has run out are reported once and forgotten; those that another server renewed are noted. ARGV: keep.
+-- Answers {OK, how many ended, how many were skipped, whether there is more to do at once, {some of those that ended}}.
 local MOST = 200 -- that end, or are noted
 local n_ended, some = 0, {}
 
@@ -29,7 +29,7 @@ local function sweep(scope, most)
 		if left > 0 then
 			redis.call('ZADD', index, text(now + left), member)
 			note_kind(scope, member, key)
-		elseif left == -1 then -- nobody would ever end it
+		elseif left == -1 then -- a key without TTL would never end
 			redis.call('PEXPIRE', key, 60000)
 			redis.call('ZADD', index, text(now + 60000), member)
 		else

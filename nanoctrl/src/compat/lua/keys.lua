@@ -1,4 +1,5 @@
--- What the scripts share that have to do with DLSlime's keys; it stands between nanoctrl/lua/lib.lua, up to its leases, and each of them.
+-- The part that the scripts for DLSlime's keys share; it stands between nanoctrl/lua/lib.lua, up to its leases, and each of
+-- them.
 
 -- ---- members of indexes ----
 

@@ -1,4 +1,4 @@
--- What the scripts of DLSlime's agents share; it stands between lib.lua and each peer_*.lua.
+-- The part that the scripts of DLSlime's agents share; it stands between lib.lua and each peer_*.lua.
 local AGENT_MS = 60000        -- the life of what others left without an end
 local TARGETS_BYTES = 4194304 -- of a list of targets; a longer one is none,
 local DECODED_BYTES = 524288  -- and so is one of this length where all of it has to be decoded
@@ -7,8 +7,8 @@ local WAITING_MS = 3600000    -- how long what is there for an agent that never 
 local function index_key(scope) return 'nanoctrl:peers:' .. scope end
 local function set_key(kind, scope, name) return 'nanoctrl:' .. kind .. ':' .. #scope .. ':' .. scope .. name end
 
--- What an agent owns, whom it ever named as a target, and who named it. The last outlives the agent: it is what
--- the namers want, and goes with them.
+-- The keys that an agent owns, the targets that it ever named, and the agents that named it (its namers). The last set outlives
+-- the agent: it belongs to the namers, and goes with them.
 local function owned_set(scope, name) return set_key('owned', scope, name) end
 local function targets_set(scope, name) return set_key('targets', scope, name) end
 local function named_set(scope, name) return set_key('named', scope, name) end
@@ -26,8 +26,7 @@ local function expect(scope, name)
 	ends_in(scope, name, left > 0 and left or WAITING_MS)
 end
 
--- What tells one life of an agent from the next: when its process looked for its devices, as its resource says. Nil where it does
--- not.
+-- The mark of one life of an agent: when its process listed its devices, as its resource says. Nil where it does not say.
 local function lives_key(scope) return 'nanoctrl:lives:' .. scope end
 
 local function life_in(resource)
@@ -51,7 +50,8 @@ local function ask_to_connect(scope, who, target)
 		'timestamp', clock[1])
 end
 
--- Who named this agent. A namer whose time is over, too, may come back as who it was, and reads it then.
+-- Ask an agent that named this one to connect. A namer whose time is over may come back with the same name, and reads the
+-- request then.
 local function ask(scope, who, name)
 	if who ~= name and (redis.call('EXISTS', in_scope(scope, 'agent:' .. who)) == 1 or noted_life(scope, who)) then
 		ask_to_connect(scope, who, name)
@@ -65,11 +65,11 @@ local function ask_namers_in(scope, name, ms)
 	write('ZADD', RETURNED, text(now + ms), #scope .. ':' .. scope .. name)
 end
 
--- For one that came back before its end was noticed: whoever is told of that end only now lets go of what it had first, and not of
--- a connection of the new life.
+-- For an agent that came back before its end was noticed: agents that are told of that end only now drop the connection of the
+-- former life, and not one of the new life.
 local TOLD_MS = 1000
 
--- Who wants to be connected to this agent and could not be, since it was not there: at once where they are few.
+-- Agents that want to be connected to this agent, which did not exist before, are asked at once where they are few.
 local ASKED_MAX, asked = 200, 0
 local function ask_namers(scope, name)
 	local n = number(read('SCARD', named_set(scope, name)))
@@ -82,7 +82,7 @@ local function ask_namers(scope, name)
 	for _, who in ipairs(read('SMEMBERS', named_set(scope, name)) or {}) do ask(scope, who, name) end
 end
 
--- A string that anybody may have written; a longer one is none.
+-- A string that any program may have written; a longer one counts as none.
 local function string_of(key, most)
 	local len = read('STRLEN', key)
 	if not len then return false end
@@ -93,7 +93,7 @@ local function string_of(key, most)
 	return read('GET', key)
 end
 
--- The names in a list of targets that anybody may have written; {} when it cannot be read, or not in a moment.
+-- The names in a list of targets that any program may have written; {} when it cannot be read, or not within the bounds.
 local function targets_in(scope, name)
 	local ok, spec = pcall(cjson.decode, string_of(in_scope(scope, 'spec:topology:' .. name), DECODED_BYTES) or '')
 	local names = {}
@@ -105,14 +105,14 @@ local function targets_in(scope, name)
 	return names
 end
 
--- Into an inbox; one that nobody is there to empty does not stay.
+-- Write into an inbox; an inbox without an agent that empties it does not stay.
 local function drop(scope, name, kind, word)
 	local key = in_scope(scope, kind .. name)
 	write('LPUSH', key, word)
 	if redis.call('EXISTS', in_scope(scope, 'agent:' .. name)) == 0 then redis.call('PEXPIRE', key, AGENT_MS) end
 end
 
--- What one call does of what is much: keys that go, and what else takes as long as so many of them.
+-- The most that one call does of long work: keys that are deleted, and other steps that take as long.
 local MOST, ENDING, TELLING, ASKING = 500, 10, 3, 2
 
 -- Which end is under way: the time that it is noted with; '' for none.
@@ -121,8 +121,8 @@ local function ending(scope, me)
 	return noted ~= 0 and noted <= now and text(math.abs(noted)) or ''
 end
 
--- Whoever named it, and whom it ever named; beside those that were to be told of the former, when the end of who took its name came
--- between.
+-- The agents that named it, and the targets that it ever named; beside those that had to be told of the first end, when the end
+-- of the next agent of this name came between.
 local function note_told(scope, me, told)
 	for _, set in ipairs({ named_set(scope, me), targets_set(scope, me) }) do read('SUNIONSTORE', told, told, set) end
 	local names = targets_in(scope, me)
@@ -141,9 +141,10 @@ local function tell(scope, me, names)
 	end
 end
 
--- The end of an agent: everything of it goes, and whoever has to do with it is told. At once it is not there any more; of what it
--- owned, and of those that are told, so much goes with one call. Until that is all its time in the index is over, and negative
--- once there are only some to be told; whoever takes the name has another one. Answers how much it was, and whether it was all.
+-- The end of an agent: everything that belongs to it is deleted, and agents that are connected to it are told. It is
+-- unregistered at once; of the keys that it owned, and of the agents that are told, one call handles a part. Until all is done
+-- its time in the index is over, and negative once only agents are left to be told; a new agent of the name has another time.
+-- Answers how much was done, and whether it was all.
 local function forget(scope, me, most)
 	local index, key = index_key(scope), in_scope(scope, 'agent:' .. me)
 	local spec, owned, targets = in_scope(scope, 'spec:topology:' .. me), owned_set(scope, me), targets_set(scope, me)

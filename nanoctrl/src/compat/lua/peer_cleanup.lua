@@ -1,8 +1,8 @@
--- The end of an agent that somebody asks for. ARGV: keep, scope, agent, of which end this is the rest ('': it begins).
--- Answers {OK, '', how many were skipped, the end of which there is more to do at once ('': that was all)}.
+-- The end of an agent by request. ARGV: keep, scope, agent, the end that this call continues ('': it begins). Answers {OK, '',
+-- how many were skipped, the end that has more to do at once ('': that was all)}.
 local scope, me, rest = ARGV[2], ARGV[3], ARGV[4]
 
--- Somebody else did the rest, or has taken the name and stays.
+-- Another call did the rest, or an agent has taken the name and stays.
 if rest ~= '' and (ending(scope, me) ~= rest or redis.call('EXISTS', P .. 'agent:' .. me) == 1) then
 	return { OK, '', skipped, '' }
 end

@@ -22,7 +22,7 @@ local function split(key)
 	end
 end
 
--- What has no end gets one.
+-- A key without TTL gets one.
 local function left_of(key)
 	local left = redis.call('PTTL', key)
 	if left ~= -1 then return left end
@@ -34,11 +34,11 @@ local function agent_is_there(scope, name)
 	return name ~= '' and read('HEXISTS', in_scope(scope, 'agent:' .. name), 'addr') == 1
 end
 
--- Whether this is another life than the one that was noted, or the first of what was only expected. Who does not say which it
--- is, or says the same one, may have come back before its end was noticed all the same: it begins with all of its time, as other
--- servers give it with every beat, too, and with no regions. When it registered it says then, by its server's clock, which is to be
--- within half a beat of ours: else it would be asked for with every beat. An agent that is taken for one by mistake costs those
--- that named it a message about which they do nothing.
+-- Whether this is another life than the one that was noted, or the first life of a name that was only expected. An agent that
+-- does not say which life it is, or says the same one, may still have come back before its end was noticed: it begins with all
+-- of its time, as other servers give it with every heartbeat, too, and with no regions. An agent that registers says when, by
+-- its server's clock, which has to be within half a heartbeat of ours: else it would be asked for with every heartbeat. If an
+-- agent is taken for a new life by mistake, its namers get one message, which they ignore.
 local function is_new(scope, name, key, left, life)
 	local noted = tonumber(read('ZSCORE', index_key(scope), name) or nil)
 	if not noted or noted > now + AGENT_MS then return true end
@@ -60,8 +60,8 @@ local function note_agent(scope, name)
 	note_life(scope, name, life)
 end
 
--- The one beginning of text, up to a colon or all of it, that is an agent, and what is behind it. Nobody when it may be
--- one of several, or the key has its owner: what is somebody's is not taken away with another.
+-- The only beginning of text, up to a colon or all of it, that is an agent, and the rest of text. None when several agents are
+-- possible, or the key has its owner: a key that has an owner is not taken away with another agent.
 local function agent_in(scope, text, key)
 	local from, found, behind = 1, nil, nil
 	for _ = 1, READINGS do
@@ -124,7 +124,7 @@ learn['agent:'] = function(key, scope, name)
 	end
 end
 
--- A region says whose it is when its agent wrote it.
+-- A region names its agent when that agent wrote it.
 learn['mr:'] = function(key, scope, rest)
 	local name = decoded(key).agent_name
 	if type(name) ~= 'string' or string.sub(rest, 1, #name + 1) ~= name .. ':' or not agent_is_there(scope, name) then

@@ -1,9 +1,10 @@
--- A batch of the agents of a scope. Their index is in the order of their ends, in which each beat moves one, so what is more than
--- a batch is scanned: who is there all the time is found, at times twice, whoever comes and goes between two batches.
--- ARGV: keep, scope, the place to scan on from ('' when the scan is over, or has not begun), and names that the batch before had
--- no room for. Answers {OK, {{name, addr, device, ib_port, link_type, resource, topology, memory_keys}, ...}, how many were skipped,
--- the place to scan on from, {name, ...}}: where either of both is not empty there is more.
-local ROW_MAX = 33554432 -- of what anybody may have written; a longer one is none
+-- A batch of the agents of a scope. Their index is in the order of their ends, in which each heartbeat moves one, so a scope
+-- with more than a batch is scanned: agents that exist all the time are found, some of them twice, also when others come and go
+-- between two batches. ARGV: keep, scope, the cursor to continue from ('' when the scan is over, or has not begun), and names
+-- that the batch before had no room for. Answers {OK, {{name, addr, device, ib_port, link_type, resource, topology,
+-- memory_keys}, ...}, how many were skipped, the cursor to continue from, {name, ...}}: where either of both is not empty there
+-- is more.
+local ROW_MAX = 33554432 -- any program may have written it; a longer one counts as none
 local LOOKED, BYTES = 256, 262144 -- agents, and bytes of them, that end a batch: also of those that are left out
 local STEP = 64 -- agents of a step of the scan, about
 

@@ -30,8 +30,8 @@ for i = 7, #ARGV, 2 do
 	if ARGV[i] == 'resource' then life = life_in(ARGV[i + 1]) end
 end
 
--- A former agent of this name whose end nobody has noticed yet leaves nothing to this one. What others have sent
--- ahead to a name that is only expected stays, and so does everything where it is the same one, which could not beat.
+-- A former agent of this name whose end was not noticed yet leaves nothing to this one. Messages to a name that is only
+-- expected stay, and so does everything if it is the same agent, which could not send heartbeats.
 local noted = read('ZSCORE', index_key(scope), name)
 local returned = noted and tonumber(noted) <= now + AGENT_MS
 local lives_on = returned and life and noted_life(scope, name) == life

@@ -1,11 +1,11 @@
--- The end of agents of any scope whose time has run out; and who waits to be asked for. ARGV: keep, the time we expect it to be ('0': no
--- agent may end). A clock that strays ends nobody. Answers {OK, how many ended, how many were skipped, whether there is more to do at
--- once, {some of those that ended}}.
+-- The end of agents of any scope whose time has run out, and agents that wait to be asked for. ARGV: keep, the time we expect
+-- it to be ('0': no agent may end). If the clock jumps, no agent ends. Answers {OK, how many ended, how many were skipped,
+-- whether there is more to do at once, {some of those that ended}}.
 local RETURNS = 100
 local SCOPES_PRUNED, PRUNED, BATCH, TARGETS_MAX = 16, 2, 32, 4096
 local may_end = ARGV[2] ~= '0' and math.abs(now - tonumber(ARGV[2])) <= 1000
 
--- ---- those who returned ----
+-- ---- agents that returned ----
 
 -- Those that named it are asked, at most so many; answers how many that was, and whether anything was done.
 local function ask_for_returned(member, most)
@@ -37,9 +37,9 @@ local function ask_for_all(most)
 	return done, done >= most or #returned == RETURNS and any
 end
 
--- ---- those whose time is over ----
+-- ---- agents whose time is over ----
 
--- While nobody may end, what is looked at is nothing that is done, and has a bound of its own in all scopes together.
+-- While no agent may end, reading due agents is no work done, and has a bound of its own in all scopes together.
 local n_left = 500
 local n_ended, some = 0, {}
 
@@ -51,7 +51,7 @@ local function sweep(scope, most)
 		if done >= most then return done, false end
 		local key = in_scope(scope, 'agent:' .. me)
 		local left = read('HEXISTS', key, 'addr') == 1 and redis.call('PTTL', key) or -2
-		if left == -1 then -- nobody would ever end it
+		if left == -1 then -- a key without TTL would never end
 			redis.call('PEXPIRE', key, AGENT_MS)
 			left = AGENT_MS
 		end
@@ -71,10 +71,10 @@ local function sweep(scope, most)
 	return done, all and (#due < most or not may_end)
 end
 
--- ---- those who live on ----
+-- ---- agents that live on ----
 
--- What others removed from Redis does not stay noted, nor does every target that went for good: of some agents, some of each at a
--- time. One list of targets in a sweep is read at most.
+-- Keys that other programs removed from Redis do not stay noted, nor do targets that are gone for good: of some agents, some of
+-- each at a time. One sweep reads at most one list of targets.
 local listed = false
 local function prune(scope, me)
 	local owned, targets = owned_set(scope, me), targets_set(scope, me)

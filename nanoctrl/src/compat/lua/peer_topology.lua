@@ -1,5 +1,6 @@
--- What an agent wants to be connected to, the list at once and its targets in batches. ARGV: keep, scope, agent, symmetric (0|1), spec
--- ('': it is written), then the targets that are left. Answers {OK, '', how many were skipped, how many of these are done}.
+-- The connections that an agent wants: the list is written at once, its targets are handled in batches. ARGV: keep, scope,
+-- agent, symmetric (0|1), spec ('': it is written), then the targets that are left. Answers {OK, '', how many were skipped, how
+-- many of these are done}.
 local BATCH, BATCH_BYTES = 32, 524288 -- targets, and what their lists cost: their bytes, and more where they are decoded
 local DECODE = 8
 local scope, me = ARGV[2], ARGV[3]

@@ -339,7 +339,7 @@ static void frame__before_ready_makes_no_link(void **state)
 	post_send = device->ops.post_send;
 	device->ops.post_send = post_credit;
 	rdma_busy_end();
-	assert_fails(-EPROTO, "the peer spoke before it proved who it is");
+	assert_fails(-EPROTO, "the peer sent a message before it proved its identity");
 	device->ops.post_send = post_send;
 }
 

@@ -104,7 +104,7 @@ static void connect__with_a_process_of_another_pid_namespace_says_so(void **stat
 static void connect__with_a_process_of_another_network_namespace_says_so(void **state)
 {
 	static const char refused[] =
-		"shm: nobody is at the peer's socket: its process has ended, or is "
+		"shm: no process is at the peer's socket: its process has ended, or is "
 		"in another network namespace";
 	char ours[SLIME_CAUSE_TEXT_MAX], theirs[SLIME_CAUSE_TEXT_MAX];
 

@@ -176,7 +176,7 @@ static void connect__to_a_host_that_refuses_fails_after_a_second(void **state)
 	assert_int_equal(slime_op_status(r->op), -ECONNREFUSED);
 	assert_says(
 		r,
-		"tcp: the peer offered 0.0.0.0:1, but nobody listens there, or a firewall refuses");
+		"tcp: the peer offered 0.0.0.0:1, but nothing listens there, or a firewall refuses");
 }
 
 /* It may have been a firewall. */
@@ -261,7 +261,7 @@ static void connect__to_loopback_where_nobody_listens_names_the_setting(void **s
 
 	raw_connect(r, false, 0, PATIENCE_MS);
 	assert_int_equal(raw_connected(r), -ECONNREFUSED);
-	assert_says(r, "tcp: the peer offered 127.0.0.1:1, which is loopback, and nobody listens "
+	assert_says(r, "tcp: the peer offered 127.0.0.1:1, which is loopback, and nothing listens "
 		       "there: if the peer is on another host, set its tcp_bind");
 }
 
@@ -276,7 +276,7 @@ static void connect__to_one_who_is_silent_names_the_address(void **state)
 	raw_connect(r, false, port, 300);
 	assert_int_equal(raw_connected(r), -ETIMEDOUT);
 	snprintf(expected, sizeof(expected),
-		 "tcp: the peer offered 0.0.0.0:%u, but nobody answers there: its host is down, "
+		 "tcp: the peer offered 0.0.0.0:%u, but nothing answers there: its host is down, "
 		 "or a firewall drops the packets",
 		 port);
 	assert_says(r, expected);
