@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `slime doctor` finds: one line each, which says what is wrong and what helps. */
+/* The findings of `slime doctor`: one line each, with the problem and its remedy. */
 #ifndef TOOL_FINDING_H
 #define TOOL_FINDING_H
 

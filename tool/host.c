@@ -56,7 +56,7 @@ static bool exists(const char *root, const char *path)
 	       !stat(full, &st);
 }
 
-/* What stands behind a word at the beginning of a line; NULL: there is no such line. */
+/* The text after a word at the beginning of a line; NULL: there is no such line. */
 static const char *line_of(const char *text, const char *word)
 {
 	size_t len = strlen(word);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `slime doctor` looks at on this host: devices and their ports, memory, limits. */
+/* The checks of `slime doctor` on this host: devices and their ports, memory, limits. */
 #ifndef TOOL_HOST_H
 #define TOOL_HOST_H
 

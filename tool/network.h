@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `slime doctor` asks of others: Redis, nanoctrl, a peer. */
+/* The checks of `slime doctor` over the network: Redis, nanoctrl, a peer. */
 #ifndef TOOL_NETWORK_H
 #define TOOL_NETWORK_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What slime can be told. */
+/* The options of slime. */
 #ifndef TOOL_OPTIONS_H
 #define TOOL_OPTIONS_H
 

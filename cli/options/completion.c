@@ -24,7 +24,7 @@ struct option {
 struct shell {
 	const char *name;
 	void (*begin)(const struct cli_program *program, FILE *to);
-	/* What stands behind word, which is "" or the first word of commands of two. */
+	/* The words that may follow word, which is "" or the first word of commands of two. */
 	void (*words)(const struct cli_program *program, const char *word, FILE *to);
 	/* Options of a command; words is NULL where the program is one command. */
 	void (*command)(const struct cli_program *program, const struct cli_command *c, FILE *to);
@@ -98,7 +98,7 @@ static bool follows(const struct cli_program *program, const struct cli_command 
 	return true;
 }
 
-/* What is said of a word: the summary of a command, and nothing of a group. */
+/* The explanation of a word: the summary of a command, and nothing of a group. */
 static const char *summary_of(const struct cli_command *c, const char *next, size_t len)
 {
 	return next[len] ? "" : c->summary;

@@ -88,7 +88,7 @@ static int read_all(int fd, char *buf, size_t room, size_t *len)
 			continue;
 		if (n < 0 && errno != EAGAIN)
 			return -errno;
-		/* It also ends where nobody has come yet to write it. */
+		/* It also ends if no writer has opened it yet. */
 		if (n == 0 && (*len || !is_fifo(fd)))
 			return 0;
 		events = cli_pipe_await(fd, deadline_ns);
@@ -100,8 +100,8 @@ static int read_all(int fd, char *buf, size_t room, size_t *len)
 	return 0;
 }
 
-/* A pipe may be one of `<(command)`; but no program waits long for who should write it, a running
- * one at a reload, too. 0 or a negative errno. */
+/* A pipe may be one of `<(command)`; but no program waits long for its writer, a running one at a
+ * reload, too. 0 or a negative errno. */
 static int read_file(const char *file, char *buf, size_t room, size_t *len)
 {
 	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -183,7 +183,7 @@ int cli_config_apply(struct cli_config *config, const struct cli_args *args)
 
 int cli_config_read(struct cli_config *config, const struct cli_setting *table, void *out)
 {
-	/* What a broken file lacks is no news. */
+	/* The missing parts of a broken file are not reported. */
 	bool broken = !config->tree.root && config->problems.n;
 
 	if (!config->tree.root) {

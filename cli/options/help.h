@@ -7,17 +7,17 @@
 
 #include "cli/options/option.h"
 
-/* What --help prints; command is NULL for the page of a program with commands. */
+/* The text of --help; command is NULL for the page of a program with commands. */
 void cli_help_print(const struct cli_program *program, const struct cli_command *command, FILE *to);
 
-/* What --help prints behind the first word of commands of two. */
+/* The text of --help after the first word of commands of two. */
 void cli_help_print_group(const struct cli_program *program, const char *group, FILE *to);
 
 /* An option as its page shows it: one with a path inherits from the file's table. */
 struct cli_setting cli_help_described(const struct cli_program *program,
 				      const struct cli_setting *s);
 
-/* What a described option's value is called; NULL when it takes none. */
+/* The name of a described option's value; NULL when it takes none. */
 const char *cli_help_value(const struct cli_setting *s);
 
 /* "NAME 0.1.0 (4cec2e5a0b1c, Release)" */

@@ -134,7 +134,7 @@ static const struct cli_setting *typed(const struct parse *p, const struct cli_s
 
 /* --- reading the words --- */
 
-/* What prints the page that has the options. */
+/* The option that prints the page with the options. */
 static const char *help_of(const struct parse *p, char out[CLI_QUOTE_MAX])
 {
 	if (!p->args->command || p->args->command == p->program->main)
@@ -153,7 +153,8 @@ static const struct cli_command *command_with(const struct cli_program *program,
 	return NULL;
 }
 
-/* The command may be one that nobody typed, as of who thinks of another that comes behind. */
+/* Refuse an option that belongs to the command c. Without a command on the line, the user may have
+ * meant c; else the option is one of another command. */
 static int refuse_of_another(const struct parse *p, const char *word, const struct cli_command *c)
 {
 	const char *program = p->program->name;
@@ -223,7 +224,7 @@ static int printed(const struct cli_program *program)
 	return cli_output_end(program->name, EXIT_SUCCESS) ? -EIO : CLI_PRINTED;
 }
 
-/* What every program understands, unless one of its options has the name. */
+/* The options of every program, unless one of its options has the name. */
 static int take_builtin(struct parse *p, const char *name, const char *word, const char *value)
 {
 	char shown[CLI_QUOTE_MAX];

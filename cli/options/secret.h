@@ -15,7 +15,7 @@
  */
 int cli_secret_read(const char *path, char *out, size_t cap);
 
-/* What is wrong with the file, for people. */
+/* The error of the file, for people. */
 const char *cli_secret_error(int ret);
 
 #endif

@@ -191,7 +191,7 @@ const char **cli_setting_split(struct cli_arena *arena, const char *text, size_t
 
 bool cli_setting_is_list(const struct cli_setting *s);
 
-/* What one element of a list, or one value of pairs, is: a setting that is no list. */
+/* The kind of one element of a list, or of one value of pairs: a setting that is no list. */
 struct cli_setting cli_setting_of_element(const struct cli_setting *s);
 
 /* "a size such as 128KiB, at most 4GiB": what a value of s looks like. */

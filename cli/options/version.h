@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this binary was built from. */
+/* The sources from which this binary was built. */
 #ifndef CLI_VERSION_H
 #define CLI_VERSION_H
 

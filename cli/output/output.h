@@ -3,8 +3,8 @@
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
 
-/* What was printed could not be written, for this negative errno: says so in one line, and
- * cli_output_end() adds none. Returns EXIT_FAILURE. */
+/* The output could not be written, for this negative errno: prints one line, and cli_output_end()
+ * adds none. Returns EXIT_FAILURE. */
 int cli_output_fail(const char *program, int ret);
 
 /*

@@ -43,8 +43,8 @@ static int redirect(int log_fd)
 	return ret;
 }
 
-/* Whoever waits for the end of a pipe, or for a lock, that the caller had open waits for the
- * caller. A kernel that cannot leaves them open. */
+/* A process that waits for the end of a pipe, or for a lock, that the caller had open waits for the
+ * caller. A kernel that cannot close them leaves them open. */
 static void close_inherited(int report_fd)
 {
 	const int first = STDERR_FILENO + 1;

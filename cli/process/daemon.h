@@ -47,8 +47,8 @@ struct cli_daemon {
  */
 int cli_daemon_start(struct cli_daemon *d, const struct cli_daemon_attr *attr);
 
-/* From the child: the parent may go, with this message. -EPIPE when it is gone already: nobody
- * wants the daemon. */
+/* From the child: the parent may end, with this message. -EPIPE when it is gone already: then the
+ * daemon is not wanted. */
 int cli_daemon_ready(struct cli_daemon *d, const char *message);
 
 /* From the child: the parent ends with this cause. The child ends itself. */

@@ -21,7 +21,7 @@
 
 /* Lines that come soon after the first one leave with it. */
 #define GATHER_MS 20
-/* A reader who takes nothing is waited for in such steps; a disk that is full is tried again. */
+/* A reader that takes nothing is waited for in such steps; a disk that is full is tried again. */
 #define READER_MS 100
 #define RETRY_MS  1000
 /* For how long drops are not told again. */
@@ -74,7 +74,7 @@ static struct way way_of(int fd)
 	return way;
 }
 
-/* One that waits is written to when it has room for PIPE_BUF: nobody waits then, unless others
+/* A waiting one is written to when it has room for PIPE_BUF: then no thread waits, unless others
  * write to it as well. */
 static bool may_write(const struct cli_log_queue *q)
 {
@@ -95,7 +95,7 @@ static ssize_t write_now(const struct cli_log_queue *q, struct iovec *v, size_t 
 	return may_write(q) ? writev(q->fd, v, (int)n) : -1;
 }
 
-/* ---- who says lines ---- */
+/* ---- threads that log lines ---- */
 
 static size_t piece_at(struct cli_log_queue *q, uint64_t at, size_t len, struct iovec v[2])
 {
@@ -263,7 +263,7 @@ void cli_log_queue_tell(uint64_t n, int why)
 		why ? strerror(why) : "what takes the log does not keep up");
 }
 
-/* At the end whoever ends it tells. */
+/* At the end the thread that ends the queue reports. */
 static void tell(struct cli_log_queue *q)
 {
 	uint64_t n = atomic_load(&q->dropped) - q->told;

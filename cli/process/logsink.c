@@ -21,7 +21,7 @@ const char *const cli_log_formats[] = { "text", "json", NULL };
 /* A byte becomes at most "\u00XX" or the three bytes of U+FFFD. */
 #define JSON_MAX (SL_LOG_LINE_MAX * 6 + 256)
 
-/* What waits at the end has so long to be written. */
+/* The time in which waiting lines are written at the end. */
 #define FLUSH_MS 1000
 
 static struct {
@@ -165,7 +165,7 @@ static void put_json(void *arg, enum slime_log_level level, const char *part, co
 	    sizeof(out));
 }
 
-/* A FIFO that nobody reads is ENXIO, and one that is read too slowly loses lines: neither keeps the
+/* A FIFO without a reader is ENXIO, and one that is read too slowly loses lines: neither keeps the
  * program waiting. */
 int cli_log_open_file(const char *file)
 {
@@ -264,7 +264,7 @@ uint64_t cli_log_dropped(void)
 	return sink.queue ? cli_log_queue_dropped(sink.queue) : 0;
 }
 
-/* Whether it was taken: nobody waits for it, at the end, either. */
+/* Whether it was taken: no thread waits for it, at the end, either. */
 static bool tell_dropped(int fd, uint64_t n, int why)
 {
 	struct pollfd p = { .fd = fd, .events = POLLOUT };

@@ -47,13 +47,13 @@ int cli_log_open(const struct cli_log_attr *attr);
 int cli_log_reopen(void);
 
 /* The descriptor of such a file, opened to append to, or a negative errno. It never waits: a FIFO
- * that nobody reads is -ENXIO. */
+ * without a reader is -ENXIO. */
 int cli_log_open_file(const char *file);
 
 /* Lines that were dropped since the log was opened. */
 uint64_t cli_log_dropped(void);
 
-/* What these negative errnos mean, for people. */
+/* The meaning of these negative errnos, for people. */
 const char *cli_log_error(int ret);
 
 /* Back to plain lines on standard error. Lines that wait have a second to be written. */

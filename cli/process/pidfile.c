@@ -12,8 +12,8 @@
 
 /*
  * PID "\n" "slime-pid/2:" START ":" BOOT-ID "\n" NOTE "\n" "\n"...: one write of one block, so that
- * a reader sees the old or the new text. Who takes the first line, or the first word, for the pid
- * is right, and no other word is a number: `kill $(cat FILE)` signals nobody else.
+ * a reader sees the old or the new text. A reader that takes the first line, or the first word, for
+ * the pid is right, and no other word is a number: `kill $(cat FILE)` signals no other process.
  */
 #define MAGIC	  "slime-pid/2:"
 #define BLOCK_LEN 2048

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A locked file that says which process runs here. The lock (of an open file, which no child
- * inherits over exec) is the truth: a file that nobody locks is what a killed process left behind.
- * note is one line of the owner's, such as its URL.
+ * inherits over exec) is the truth: a file without a lock was left behind by a killed process. note
+ * is one line of the owner's, such as its URL.
  */
 #ifndef CLI_PIDFILE_H
 #define CLI_PIDFILE_H
@@ -36,12 +36,12 @@ int cli_pidfile_set_note(struct cli_pidfile *p, const char *note);
 /* Remove the file and give up the lock. */
 void cli_pidfile_destroy(struct cli_pidfile *p);
 
-/* Nobody holds the file, or there is none. */
+/* The file is not locked, or there is none. */
 #define CLI_PIDFILE_FREE 1
 
 /*
- * Who holds path: 0 and *out; CLI_PIDFILE_FREE; -EAGAIN while the holder has not written it yet;
- * -EPROTO when what it holds is no pid file of ours.
+ * The holder of path: 0 and *out; CLI_PIDFILE_FREE; -EAGAIN while the holder has not written it
+ * yet; -EPROTO when the held file is no pid file of ours.
  */
 int cli_pidfile_read(const char *path, struct cli_pidfile_info *out);
 

@@ -98,7 +98,8 @@ int cli_process_open(const struct cli_process *p)
 	fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
 	if (fd < 0)
 		return errno == EINVAL ? -ESRCH : -errno;
-	/* The descriptor holds whoever has the pid now; this tells whether it is the one meant. */
+	/* The descriptor belongs to the process that has the pid now; this tells whether it is the
+	 * one meant. */
 	ret = cli_process_of(p->pid, &now);
 	if (!ret && !same(p, &now))
 		ret = -ESRCH;

@@ -6,7 +6,8 @@
 
 #include "cli/process/signals.h"
 
-/* What cli_signals_open() blocked, to be undone; signals are the process's, so there is one. */
+/* The signals that cli_signals_open() blocked, to be undone; signals are the process's, so there is
+ * one. */
 static sigset_t blocked;
 
 static int handle_ignored(void (*how)(int))

@@ -12,7 +12,8 @@ struct target {
 	struct cli_tree *tree;
 	struct cli_problems *problems;
 	struct cli_place place;
-	bool by_option; /* whose path is the program's: what is no map on it is the file's error */
+	bool by_option; /* the path is the program's: a value that is no map on it is the file's
+			   error */
 };
 
 #define refuse(t, ...) cli_problems_add((t)->problems, (t)->place, NULL, __VA_ARGS__)
@@ -110,7 +111,7 @@ static int locate(struct target *t, const char *path, struct cli_node **out)
 		if (!t->tree->root)
 			return full(t);
 		t->tree->root->type = CLI_NODE_MAP;
-		/* What an empty file lacks is not this one's fault. */
+		/* The missing parts of an empty file are not this one's fault. */
 		t->tree->root->place = (struct cli_place){ .line = 1, .column = 1 };
 	}
 	node = t->tree->root;

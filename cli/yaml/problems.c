@@ -9,7 +9,7 @@
 
 #define TEXT_MAX 768
 
-/* What the file says comes before what was set over it, which stays in its order. */
+/* Errors of the file come before those of values set over it, which stay in their order. */
 static bool before(const struct cli_place *a, const struct cli_place *b)
 {
 	if (a->origin || b->origin)

@@ -33,7 +33,7 @@ static void refuse_at(struct walk *w, struct cli_place place, const struct cli_n
 		fail(w, -EINVAL);
 		return;
 	}
-	/* What is beyond them is only counted: to find its path takes as long as its list is. */
+	/* Further ones are only counted: to find a path takes as long as its list is. */
 	if (!node->assigned && w->problems->n < CLI_PROBLEMS_MAX) {
 		path = cli_node_path(node, w->tree->arena);
 		if (!path) {
@@ -58,7 +58,7 @@ static bool made_on_the_way(const struct cli_node *node)
 	return node->place.origin && !node->assigned && node->parent->type == CLI_NODE_MAP;
 }
 
-/* Where a map that nobody wrote would stand. */
+/* The place of a map that the file does not have. */
 static const struct cli_node *written(const struct cli_node *node)
 {
 	while (node->parent && (node->is_default || made_on_the_way(node)))
@@ -349,7 +349,7 @@ static struct cli_node *default_of(struct walk *w, const struct cli_setting *s)
 	return default_scalar(w, s->def);
 }
 
-/* The child that s speaks of, with its default where nobody gave it; NULL when there is neither. */
+/* The child for s, with its default where it was not given; NULL when there is neither. */
 static struct cli_node *child_for(struct walk *w, struct cli_node *map, const struct cli_setting *s)
 {
 	struct cli_node *child = cli_node_find(map, s->name);

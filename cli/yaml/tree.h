@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a configuration says, before anybody knows what it should say: maps, lists and scalars, each
- * with its place. Nodes belong to the tree, which is bounded in nodes that somebody gave, keys of a
- * map and depth.
+ * The contents of a configuration, before its meaning is known: maps, lists and scalars, each with
+ * its place. Nodes belong to the tree, which is bounded in given nodes, keys of a map and depth.
  */
 #ifndef CLI_TREE_H
 #define CLI_TREE_H
@@ -37,7 +36,7 @@ struct cli_node {
 	struct cli_place key_place;
 	struct cli_place place;
 	bool assigned;	  /* origin named this very node, not one around it */
-	bool is_default;  /* nobody gave it */
+	bool is_default;  /* it was not given */
 	const char *text; /* scalars */
 	enum cli_scalar_style style;
 };
@@ -58,7 +57,7 @@ size_t cli_tree_max_nodes(const struct cli_tree *tree);
 struct cli_node *cli_node_create(struct cli_tree *tree, enum cli_node_type type,
 				 struct cli_place place);
 
-/* One that nobody gave, at no place: there is always room for it. NULL without memory. */
+/* A node that was not given, at no place: there is always room for it. NULL without memory. */
 struct cli_node *cli_node_create_default(struct cli_tree *tree, enum cli_node_type type);
 
 void cli_node_append(struct cli_node *parent, struct cli_node *child);

@@ -16,7 +16,7 @@ struct reader {
 	size_t len;
 
 	struct cli_node *root;
-	struct cli_node *open; /* the map or list whose children come */
+	struct cli_node *open; /* the map or list of the next children */
 	unsigned depth;
 	const char *key; /* read, its value comes */
 	struct cli_place key_place;

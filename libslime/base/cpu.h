@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What makes hot paths fast: mostly hints to the CPU, on which nothing depends but speed. */
+/* Support for fast paths: mostly hints to the CPU, on which only speed depends. */
 #ifndef SL_BASE_CPU_H
 #define SL_BASE_CPU_H
 

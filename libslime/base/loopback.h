@@ -8,7 +8,7 @@
 /* A numeric address of 127.0.0.0/8, or ::1; those of 127.0.0.0/8 mapped into IPv6 as well. */
 bool sl_is_loopback_address(const char *text);
 
-/* The same, or the name localhost. Any other name is none, whatever it begins with. */
+/* The same, or the name localhost. No other name counts, even if it begins like one of these. */
 bool sl_is_loopback_host(const char *text);
 
 #endif

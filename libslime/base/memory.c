@@ -9,7 +9,7 @@
 
 #define GROUP_MAX 4096
 
-/* What the files of a version are called. */
+/* The names of the files of a version. */
 struct version {
 	const char *mount;
 	const char *limit, *usage;
@@ -49,7 +49,7 @@ static uint64_t bytes_of(uint64_t kib)
 	return kib > UINT64_MAX >> 10 ? UINT64_MAX : kib << 10;
 }
 
-/* What is asked: what is left, or the most that there can be. */
+/* The question: how much is left, or the most that there can be. */
 enum extent { LEFT, MOST };
 
 static void read_machine(const char *root, enum extent extent, struct sl_memory *out)

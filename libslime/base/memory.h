@@ -12,13 +12,14 @@ struct sl_memory {
 };
 
 /*
- * What the machine has, and no more than the memory limits of our control group and of those above
- * it leave, of version 2 or 1. Caches of files count as free. root stands before /proc and /sys: ""
+ * The memory of the machine, but no more than the limits of our control group and of those above it
+ * leave, of version 2 or 1. Caches of files count as free. root stands before /proc and /sys: ""
  * but in tests.
  */
 void sl_memory_left(const char *root, struct sl_memory *out);
 
-/* The most that there can be: of the machine, and within those limits, whatever is in use now. */
+/* The most that there can be: of the machine, and within those limits, however much is in use now.
+ */
 void sl_memory_most(const char *root, struct sl_memory *out);
 
 /* The sum, without overflow. */

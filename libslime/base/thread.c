@@ -3,7 +3,8 @@
 
 #include "base/thread.h"
 
-/* What a thread's own instructions raise; blocked, they end the process without its handler. */
+/* Signals that a thread's own instructions raise; if they are blocked, they end the process without
+ * its handler. */
 static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
 
 int sl_thread_create(pthread_t *out, const char *name, void *(*run)(void *), void *arg)

@@ -10,7 +10,7 @@
 struct directory;
 struct registration;
 
-/* What the server hands to its handlers. */
+/* The state that the server passes to its handlers. */
 struct store {
 	struct directory *directory;
 	struct registration *registration; /* NULL: it is listed nowhere, and need not be */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a user can say to slime-cache: its command line, as DLSlimeCache's. */
+/* The settings of slime-cache: its command line, as DLSlimeCache's. */
 #ifndef PAGES_CACHE_SETTINGS_H
 #define PAGES_CACHE_SETTINGS_H
 

@@ -45,7 +45,7 @@ void page_index_remove(struct page_index *index, uint64_t hash, uint32_t page,
 		assert(index->cells[hole]);
 		hole = (hole + 1) & index->mask;
 	}
-	/* What stands behind the hole moves into it unless it would come before its home. */
+	/* The entry behind the hole moves into it unless it would come before its home. */
 	for (uint32_t at = (hole + 1) & index->mask; (cell = index->cells[at]) != 0;
 	     at = (at + 1) & index->mask) {
 		uint32_t home = page_index_home(index, hash_of(arg, (uint32_t)cell - 1));

@@ -40,7 +40,7 @@ struct member {
 	bool linked;	 /* we asked for the link */
 	unsigned absent; /* from how many lists in a row */
 	bool up;	 /* use is valid */
-	bool broken;	 /* to be reached anew once nobody uses it */
+	bool broken;	 /* to be reached anew once it has no users */
 	int error;	 /* of the last try */
 	unsigned n_users;
 	uint64_t busy_ns;  /* since when it has users */
@@ -416,7 +416,7 @@ static void forget(struct members *m, struct member *e)
 	pthread_mutex_unlock(&m->lock);
 }
 
-/* Put back what is broken and not used any more. is_down: nobody uses it then. */
+/* Put back a connection that is broken and has no users any more. is_down: it has no users then. */
 static void take_down(struct members *m, struct member *e, bool *is_down)
 {
 	struct slime_endpoint *ep = NULL;
@@ -487,7 +487,7 @@ static void close_if_silent(struct members *m, struct member *e)
 	slime_endpoint_close(notes->use.ep);
 }
 
-/* Nobody waits for the answer. */
+/* The answer is not waited for. */
 static void send_notes(struct members *m, struct member *e)
 {
 	struct slime_call_args args = SLIME_CALL_ARGS_INIT;

@@ -18,7 +18,7 @@ struct members;
 
 int members_create(struct slime_agent *agent, const struct slime_pages_attr *attr,
 		   struct members **out);
-/* Nobody uses a member any more. */
+/* A member has no users any more. */
 void members_destroy(struct members *members);
 
 /* -ETIMEDOUT, or -EACCES as soon as each owner that is not reached refuses us. */
@@ -40,10 +40,10 @@ void members_unlock(struct members *members);
 uint16_t members_owner_locked(struct members *members, uint64_t hash, unsigned rank);
 /* Of the first n ranks the one that is nearest by its transport. */
 uint16_t members_nearest_locked(struct members *members, uint64_t hash, unsigned n);
-/* Who was the first owner before those came that are here for less than half a minute. */
+/* The first owner before those that came less than half a minute ago. */
 uint16_t members_former_owner_locked(struct members *members, uint64_t hash);
 
-/* What one needs to talk to a member: valid until members_leave(). */
+/* The parts that one needs to send to a member: valid until members_leave(). */
 struct member_use {
 	uint16_t member;
 	uint32_t life; /* another one has other places */

@@ -23,7 +23,7 @@ static void refuse(struct slime_rpc_request *req, int err, const char *message)
 	slime_rpc_reply_error(req, (uint32_t)-err, message);
 }
 
-/* ---- who asks for what ---- */
+/* ---- the senders of requests ---- */
 
 /* In constant time: it is a secret. */
 static bool has_right(const struct tenant *t, const uint8_t *right)
@@ -90,7 +90,7 @@ static bool is_key(const struct pages_key *key)
 
 /* ---- look-ups: on the thread that makes progress ---- */
 
-/* What each key of a request is done with; the lock is held. Returns false when it is malformed. */
+/* The work for each key of a request; the lock is held. Returns false when it is malformed. */
 typedef void key_fn(struct page_store *store, const struct pages_key *key, uint32_t i, void *to);
 
 static bool each_key_locked(struct question *q, key_fn *fn, void *to)

@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of a key, with the owner's seed: tells a reader whose page it looks at. The owner itself compares
+/* Of a key, with the owner's seed: tells a reader which page it reads. The owner itself compares
  * whole keys. */
 struct page_hash {
 	uint64_t low;
@@ -54,7 +54,7 @@ void page_sum_begin(struct page_sum *sum);
 void page_sum_add(struct page_sum *sum, const void *data, size_t len);
 uint64_t page_sum_end(const struct page_sum *sum);
 
-/* What is wanted of a page that was found: its header must say the same. */
+/* The expected properties of a page that was found: its header must say the same. */
 struct page_identity {
 	uint64_t generation;
 	struct page_hash hash;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What requests share. */
+/* The shared state of requests. */
 #ifndef PAGES_PAGES_H
 #define PAGES_PAGES_H
 

@@ -30,7 +30,7 @@ struct wanted_tenant {
 	size_t n_allow;
 };
 
-/* What the options say. */
+/* The options of the service. */
 struct wanted {
 	struct wanted_tenant tenants[TENANTS_MAX];
 	size_t n_tenants;

@@ -140,7 +140,8 @@ static struct writer *keep_writer(struct pulls *pulls, const struct pull *p,
 	return w;
 }
 
-/* Give back what broke, or is not used any more; with all whatever no pull uses. */
+/* Give back connections that broke, or are not used any more; with all also those without a pull.
+ */
 static void drop_writers(struct pulls *pulls, bool all)
 {
 	uint64_t now = sl_clock_ns();
@@ -217,7 +218,7 @@ static void end_step(struct pull *p, int status)
 	p->step = p->step_end;
 }
 
-/* What is left is not read. */
+/* The rest is not read. */
 static void fail(struct pull *p, int status)
 {
 	p->step_end = p->n_targets;
@@ -548,7 +549,7 @@ static void wait_for_change(struct pulls *pulls)
 		pthread_cond_wait(&pulls->changed, &pulls->lock);
 }
 
-/* Closing their endpoints ends the reads: those of a link whose writer stands still, too. */
+/* Closing their endpoints ends the reads, also those of a link whose writer is stopped. */
 static void close_endpoints(struct pulls *pulls)
 {
 	for (int i = 0; i < PULLS_MAX; i++)

@@ -2,7 +2,7 @@
 /*
  * Puts, at the owner. A put is one request with many keys: pages are reserved, the bytes are read
  * from the writer in one batch, and a thread of its own computes checksums, commits and answers.
- * Until then nobody finds the pages; whatever fails gives them back.
+ * Until then the pages are invisible; on any failure they are given back.
  */
 #ifndef PAGES_PULL_H
 #define PAGES_PULL_H
@@ -16,8 +16,8 @@ struct pulls;
 
 int pulls_create(struct slime_agent *agent, struct pulls **out);
 
-/* Begin to answer a put, of which r is behind the head. On the thread that makes progress: a put of
- * a writer whose link is not up here yet goes on elsewhere. */
+/* Begin to answer a put; r holds the bytes after its head. On the thread that makes progress: a put
+ * of a writer whose link is not up here yet continues elsewhere. */
 void pulls_begin(struct pulls *pulls, struct tenant *t, struct slime_rpc_request *req,
 		 const struct pages_head *head, struct sl_reader *r);
 

@@ -27,7 +27,7 @@ struct tenant {
 int tenant_init(struct tenant *t, struct slime_context *ctx,
 		const struct slime_pages_tenant *wanted, const struct slime_pages_owner_attr *attr);
 
-/* What slime_mr_destroy() says; then nothing happened. */
+/* The result of slime_mr_destroy(); on an error nothing happened. */
 int tenant_fini(struct tenant *t);
 
 int tenant_offer(struct tenant *t, struct slime_agent *agent);

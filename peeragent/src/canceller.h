@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A signal to end may come while the main thread prepares services, which takes minutes where they
- * fill memory: another thread tells the service that is at it. The signal stays pending, for
- * whoever reads it later.
+ * fill memory: another thread tells the service that is being prepared. The signal stays pending,
+ * for the thread that reads it later.
  */
 #ifndef PEERAGENT_CANCELLER_H
 #define PEERAGENT_CANCELLER_H

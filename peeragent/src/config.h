@@ -156,7 +156,7 @@ void config_destroy(struct config *config);
 /* In the order of the words of regions[].backing. */
 enum node_backing { NODE_BACKING_MEMFD, NODE_BACKING_CUDA };
 
-/* What data.rdma says, into the attributes. -ENOMEM. */
+/* The settings under data.rdma, into the attributes. -ENOMEM. */
 int config_set_rdma(struct config *config);
 bool config_same_rdma(const struct slime_context_attr *a, const struct slime_context_attr *b);
 
@@ -175,13 +175,14 @@ void config_check_device(struct config *config, const char *path, bool paging);
 /* Whether a link may take this transport: data.transports names it, or a link's own list. */
 bool config_uses(const struct config *config, enum slime_transport transport);
 
-/* What the file may say, and hardly means: one line for each such thing. */
+/* Settings that the file may have, but hardly means: one line for each. */
 void config_warn(const struct config *config, config_say_fn *say);
 
 /* -EINVAL when there are errors in config->source, which are said. */
 int config_errors(const struct config *config);
 
-/* What of these two cannot be changed while the agent runs: the key that differs, or NULL. */
+/* The setting that differs between these two and cannot be changed while the agent runs: its key,
+ * or NULL. */
 const char *config_needs_restart(const struct config *have, const struct config *want);
 
 /* "address:port" of `metrics.listen` and the like, "[::1]:80" for IPv6. The address is cut out into

@@ -9,7 +9,7 @@
 
 #include "peeragent/src/config.h"
 
-/* What an address has to be in. */
+/* The family of an address. */
 struct place {
 	const char *interface; /* NULL: a network */
 	int family;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tables cannot say: what the file's values mean together, and on this machine. */
+/* Checks that the tables cannot do: whether the file's values fit together, and to this machine. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
@@ -147,7 +147,7 @@ static void check_metrics(struct config *c)
 
 /* ---- what this machine has ---- */
 
-/* A thread may run there whatever CPUs we run on now; only trying tells. */
+/* A thread may run there, on whichever CPUs we run now; only trying tells. */
 static bool has_cpu(int64_t cpu)
 {
 	cpu_set_t ours, wanted;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tables cannot say of the regions of the node's file, and what this machine has to have
- * for them. */
+/* Checks of the regions of the node's file that the tables cannot do, and of the resources that
+ * this machine needs for them. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -95,7 +95,7 @@ static void check_gpu(struct config *c, size_t i)
 				  "expected none: the memory is a GPU's");
 }
 
-/* What only RDMA devices reach, or page. */
+/* Memory that only RDMA devices reach, or page. */
 static void check_rdma(struct config *c, size_t i)
 {
 	const struct node_region *r = &c->node.regions[i];
@@ -109,7 +109,7 @@ static void check_rdma(struct config *c, size_t i)
 		config_check_device(c, key.path, r->on_demand);
 }
 
-/* Whoever took the last one out would have opened the region to everybody. */
+/* Taking the last one out would open the region. */
 static void check_allow(struct config *c, size_t i)
 {
 	struct key key = key_of(i, "allow");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the RDMA devices that our links use told of themselves, for Prometheus. */
+/* Async events of the RDMA devices that our links use, for Prometheus. */
 #ifndef PEERAGENT_DEVICES_H
 #define PEERAGENT_DEVICES_H
 

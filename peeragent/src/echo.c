@@ -9,8 +9,8 @@
 #include "cli/options/quantity.h"
 #include "peeragent/src/service.h"
 
-/* A longer one would keep the progress thread from its links for too long: who wants that says so.
- */
+/* A longer one would keep the progress thread from its links for too long: a caller that wants it
+ * has to say so. */
 #define DEFAULT_MAX (UINT64_C(256) << 20)
 
 static void echo(void *arg, struct slime_rpc_request *req)
@@ -51,7 +51,7 @@ static const char *check(const struct slime_plugin_option *options, size_t n_opt
 	return expected;
 }
 
-/* What a caller may send: before it has that much memory in its hands. */
+/* The most that a caller may send: checked before memory of that size is allocated. */
 static void tell_max(void *arg, struct slime_rpc_request *req)
 {
 	uint8_t reply[8];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the RDMA ports of this host count of trouble, for Prometheus. Devices may take their time to
- * tell, so a thread asks them now and then, and the loop shows what it was told last.
+ * The error counters of the RDMA ports of this host, for Prometheus. Devices may be slow, so a
+ * thread reads them at intervals, and the loop shows the last values.
  */
 #ifndef PEERAGENT_FABRIC_H
 #define PEERAGENT_FABRIC_H

@@ -74,7 +74,7 @@ struct daemon {
 	int status; /* to exit with */
 };
 
-/* Why it ends, also for those who started it and do not look into a file. */
+/* The reason for its end, also for the process that started it and reads no log file. */
 __attribute__((format(printf, 2, 3))) static void say_why(const struct daemon *d, const char *fmt,
 							  ...)
 {
@@ -119,8 +119,8 @@ static void apply(struct daemon *d, const struct config *next)
 		sl_info("peeragent", "reloaded %s", d->options.config);
 }
 
-/* The old file stays in force unless all of the new one can be had. The agent copies what may
- * change; everything else is as in the file of the start, to whose strings services point. */
+/* The old file stays in force unless all of the new one can be used. The agent copies the settings
+ * that may change; all others are as in the file of the start, to whose strings services point. */
 static void reload(struct daemon *d)
 {
 	struct config *next;
@@ -151,7 +151,7 @@ static void reload_and_tell(struct daemon *d)
 		cli_manager_tell("READY=1");
 }
 
-/* The old file may be one that nobody sees any more: who looks at standard error hears it, too. */
+/* The old log file may be out of sight: the line goes to standard error, too. */
 static void reopen_log(const struct daemon *d)
 {
 	const char *file = d->config->node.log.file;
@@ -332,8 +332,8 @@ static void stop(struct daemon *d)
 	if (d->signals)
 		event_free(d->signals);
 	if (d->base) {
-		/* A connection with a deferred callback is freed by that callback, even when it has
-		 * nobody to call. */
+		/* A connection with a deferred callback is freed by that callback, also when it has
+		 * no callback to call. */
 		event_base_loop(d->base, EVLOOP_NONBLOCK);
 		event_base_free(d->base);
 	}
@@ -408,8 +408,8 @@ static int fail_config(int ret)
 	return 1;
 }
 
-/* Whoever says that there is another file, or another place for the log, says it to a daemon that
- * begins, too: what comes until it listens to signals waits. */
+/* A daemon that begins is also told that there is another file, or another place for the log:
+ * signals that come before it listens wait. */
 static void hold_reloads(void)
 {
 	sigset_t set;

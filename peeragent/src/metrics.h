@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET /metrics for Prometheus, on the agent's loop. Nobody else is served. */
+/* GET /metrics for Prometheus, on the agent's loop. Other paths are not served. */
 #ifndef PEERAGENT_METRICS_H
 #define PEERAGENT_METRICS_H
 

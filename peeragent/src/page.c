@@ -163,8 +163,8 @@ static void on_read(struct bufferevent *bev, void *arg)
 		read_request(c, in);
 }
 
-/* What it still sends is read until it has the answer: closed with that unread, it would lose it.
- */
+/* The rest of the request is read until the client has the answer: closed with that unread, the
+ * socket would lose the answer. */
 static void on_written(struct bufferevent *bev, void *arg)
 {
 	struct client *c = arg;
@@ -238,7 +238,7 @@ static void on_accepted(struct evconnlistener *listener, evutil_socket_t fd, str
 		evconnlistener_disable(listener);
 }
 
-/* Whoever waits to be accepted makes the listener ready all the time. */
+/* Connections that wait to be accepted make the listener ready all the time. */
 static void on_accept_failed(struct evconnlistener *listener, void *arg)
 {
 	static struct sl_log_limit limit = SL_LOG_LIMIT_INIT(1, 60000);

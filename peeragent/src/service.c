@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "peeragent/lib/plan/topology.h"
 
-/* What a plugin of the first release has. */
+/* The fields that a plugin of the first release has. */
 #define PLUGIN_SIZE_MIN	   offsetof(struct slime_plugin, check)
 #define PLUGIN_WORKERS_MAX 64
 

@@ -36,7 +36,7 @@ uint32_t services_workers(const struct services *s);
 /* The agent is ready for the first time. An error is logged. */
 int services_start(struct services *s);
 
-/* What they have for GET /metrics. */
+/* The lines of services for GET /metrics. */
 void services_figures(const struct services *s, slime_plugin_figure_fn *add, void *arg);
 
 /* Before the agent leaves; then, when its links are closed; then, when it is destroyed. */

@@ -68,8 +68,8 @@ static inline void sl_copy_whole(void *to, const void *from, size_t len)
 	sl_copy_stream_fence();
 }
 
-/* What is read next: its first lines and their page's address, which the processor's own prefetcher
- * does not guess. */
+/* The lines that are read next: the first ones and the address of their page, which the processor's
+ * own prefetcher does not guess. */
 static inline void sl_copy_fetch(const uint8_t *from)
 {
 	__builtin_prefetch(from);

@@ -15,7 +15,7 @@
  * ended. */
 #define CALLBACKS_PER_PASS 64
 #define BYTES_PER_PASS	   (UINT64_C(256) << 10)
-/* What they count as, in passes that only look at memory. */
+/* The weight of each, in passes that only read memory. */
 #define PASSES_PER_CALLBACK 8
 #define BYTES_OF_ONE_PASS   (UINT64_C(16) << 10)
 
@@ -120,7 +120,7 @@ unsigned sl_completions_deliver_waiting(struct sl_completions *c, uint32_t *pass
 	while (op && n < CALLBACKS_PER_PASS && bytes < BYTES_PER_PASS) {
 		struct slime_op *next = op->next;
 
-		/* What its callback submits is likely as long. */
+		/* The next op that the callback submits is likely as long. */
 		bytes += op->bytes;
 		run_callback(op);
 		op = next;

@@ -124,7 +124,7 @@ enum sl_op_state {
 enum sl_op_flags {
 	SL_OP_GUARDED = 1 << 16, /* a user's; an op of the library's own is idle before its callback
 				    runs, which may free it in any way */
-	/* What it is part of, when slime_context_next() hands it out. */
+	/* The object to which the op belongs, when slime_context_next() hands it out. */
 	SL_OP_OF_CALL = 1 << 17,
 	SL_OP_OF_REQUEST = 1 << 18,
 };

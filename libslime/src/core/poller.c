@@ -103,7 +103,7 @@ int sl_poller_change(struct sl_poller *p, struct sl_source *s, uint32_t events)
 	return 0;
 }
 
-/* What is about to be called is not. */
+/* A source that was removed must not be called. */
 static void forget_dispatch(struct sl_poller *p, const struct sl_source *s)
 {
 	for (int i = 0; i < p->n_dispatching; i++) {

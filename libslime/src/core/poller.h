@@ -13,7 +13,7 @@
 
 #include "base/list.h"
 
-/* What one look at the set tells of. */
+/* The result of one poll of the set. */
 #define SL_POLLER_EVENTS 64
 
 struct sl_source;
@@ -46,7 +46,7 @@ struct sl_poller {
 	struct sl_source wake;
 	struct sl_source alarm; /* timerfd, where timers make fd readable; else not in the set */
 	uint64_t alarm_ns;	/* what it is set to; SL_NEVER: not set */
-	/* What sl_poller_run() is about to call; removal clears it. */
+	/* The source that sl_poller_run() calls next; removal clears it. */
 	struct sl_source *dispatching[SL_POLLER_EVENTS];
 	int n_dispatching;
 };
@@ -67,8 +67,8 @@ void sl_poller_hand_over(struct sl_poller *p, struct sl_source *from, struct sl_
 /* From any thread: the sleeper comes back. */
 void sl_poller_wake(struct sl_poller *p);
 
-/* The set's descriptor is readable, too, from when the next timer is due. For who sleeps on it
- * outside of sl_poller_run(), and cannot know of timers. [token] */
+/* The set's descriptor is readable, too, from when the next timer is due. For threads that sleep on
+ * it outside of sl_poller_run(), and cannot know of timers. [token] */
 void sl_poller_set_alarm(struct sl_poller *p);
 
 /* The timeout of a poll(2) until then (0: now; SL_NEVER), rounded up: a timer is due when it is

@@ -20,7 +20,7 @@ int sl_port_name_parse(const char *text, size_t len, struct sl_port_name *out);
 /* A list with commas: 1 to max of them, each once. -EINVAL. */
 int sl_port_names_parse(const char *text, struct sl_port_name *out, size_t max, size_t *n);
 
-/* Whether that is the port, of whose device len bytes of the name count. */
+/* Whether that is the port; the first len bytes of the name are its device. */
 bool sl_port_name_is(const struct sl_port_name *name, const char *device, size_t len, uint8_t port);
 
 #endif

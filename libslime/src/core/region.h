@@ -83,7 +83,7 @@ void sl_region_remove(struct sl_region_table *t, struct sl_region *r);
 int sl_region_check_secret(struct sl_region_table *t, uint32_t id, uint64_t generation,
 			   const uint64_t secret[2]);
 
-/* The link on whose behalf an access is asked for. */
+/* The link for which an access is asked. */
 struct sl_region_user {
 	uint64_t endpoint; /* ours, of the link */
 	bool shown;	   /* its peer has shown the secret of this generation */

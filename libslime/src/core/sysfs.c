@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Who reads a line of ours in a terminal, or parses it, is to see no surprise of a driver. */
+/* A line of ours in a terminal or for a parser must not have unexpected bytes of a driver. */
 static bool is_plain(char c)
 {
 	return c >= ' ' && c <= '~';

@@ -13,8 +13,8 @@
 
 /*
  * Read the beginning of the file root/PATH as a string without its last line end; PATH is
- * formatted. Whatever is not printable ASCII, a tab or a line end becomes '?'. 0 or a negative
- * errno; text is a string in each case.
+ * formatted. Each byte that is not printable ASCII, a tab or a line end becomes '?'. 0 or a
+ * negative errno; text is a string in each case.
  */
 int sl_sysfs_text(char *text, size_t cap, const char *root, const char *fmt, ...)
 	SLIME_PRINTF(4, 5);

@@ -6,7 +6,7 @@
 #include "base/thread.h"
 #include "src/core/worker.h"
 
-/* What counts the job that this thread runs. */
+/* The counter of the job that this thread runs. */
 static SL_PER_THREAD const _Atomic uint32_t *running;
 
 /* The next job, counted as running; NULL when it is time to stop. */

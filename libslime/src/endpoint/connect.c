@@ -335,8 +335,8 @@ void sl_connect_step(struct slime_endpoint *ep, const struct sl_conn_events *eve
 		sl_connect_failed(ep, ep->last_error ? ep->last_error : -ECONNREFUSED, ep->reasons);
 }
 
-/* Whether an initiator waits for who is to greet it: where it has not come to try the transport,
- * or has tried in vain. */
+/* Whether an initiator waits for the peer that is to greet it: if the peer has not come to try the
+ * transport, or has tried in vain. */
 static int expects_as_initiator(const struct slime_endpoint *ep, enum slime_transport transport)
 {
 	const struct sl_attempt *a = &ep->attempts[transport];
@@ -426,7 +426,7 @@ int slime_endpoint_export(struct slime_endpoint *ep, void *buf, size_t cap)
 	     i++) {
 		const struct sl_offered *o = &ep->offered[ep->attr.transports[i]];
 
-		/* A transport nobody can reach us by is not offered. */
+		/* A transport by which the peer cannot reach us is not offered. */
 		if (!o->status)
 			d.candidates[d.n++] = o->candidate;
 	}

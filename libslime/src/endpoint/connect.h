@@ -22,8 +22,8 @@ void sl_connect_attempt_failed(struct slime_endpoint *ep, const struct sl_attemp
 /* No attempt is left, or the endpoint was closed meanwhile. */
 void sl_connect_failed(struct slime_endpoint *ep, int cause, const char *why);
 
-/* Of a connected endpoint, whose lock is held: the reasons of the transports that stand before its
- * own. */
+/* Of a connected endpoint, whose lock is held: the reasons why the transports before its own were
+ * not used. */
 void sl_connect_passed_over(const struct slime_endpoint *ep, char out[SLIME_CAUSE_TEXT_MAX]);
 
 /* Once the transports were asked for their offers: why none can be had here; "" when one can. */

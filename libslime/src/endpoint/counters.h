@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an endpoint counts of one kind of operation. */
+/* The counters of an endpoint for one kind of operation. */
 #ifndef SL_COUNTERS_H
 #define SL_COUNTERS_H
 

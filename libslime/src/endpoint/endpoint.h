@@ -36,7 +36,7 @@ struct sl_attempt {
 	bool broken;	      /* it ended: to be destroyed in the endpoint's next pass */
 };
 
-/* What a transport offers to the endpoint's peer. */
+/* The part of an endpoint that a transport keeps for the endpoint's peer. */
 struct sl_offered {
 	bool asked;
 	int status;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is inside an endpoint, what is pending on it, and what was counted. */
+/* The threads inside an endpoint, its pending operations, and its counters. */
 #include <errno.h>
 
 #include "src/endpoint/endpoint.h"

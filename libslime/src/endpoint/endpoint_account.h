@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is pending on an endpoint, of at most max_pending_ops, and what was counted. */
+/* The pending operations of an endpoint, at most max_pending_ops, and its counters. */
 #ifndef SL_ENDPOINT_ACCOUNT_H
 #define SL_ENDPOINT_ACCOUNT_H
 
@@ -91,7 +91,7 @@ static inline uint64_t sl_endpoint_calls_under_way(const struct slime_endpoint *
 	       atomic_load_explicit(&c->failed, memory_order_relaxed);
 }
 
-/* The same for a call, which is no part of n_pending: those that were submitted and whose end was
+/* The same for a call, which is no part of n_pending: calls that were submitted and whose end was
  * not counted are pending. */
 static inline int sl_endpoint_call_begin(struct slime_endpoint *ep, struct slime_op *op)
 {

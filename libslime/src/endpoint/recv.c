@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Send and receive: matching, and whose turn it is with a slot. Matching is under one lock a link;
- * bytes are copied, messages posted and ops finished outside of it. What is matched belongs to the
- * thread that matched it, until the answer is posted.
+ * Send and receive: matching, and which thread may use a slot. Matching is under one lock a link;
+ * bytes are copied, messages posted and ops finished outside of it. A match belongs to the thread
+ * that made it, until the answer is posted.
  */
 #include "src/endpoint/recv.h"
 
@@ -22,7 +22,8 @@ _Static_assert(SLIME_MR_DESC_MAX <= SL_SLOT_SMALL, "a descriptor fits a slot");
 /* A message of the peer in the slot of the same number. */
 struct arrival {
 	struct sl_recv *recv;
-	/* The slot is not the peer's to use. [token] makes it so, who ends the match undoes it. */
+	/* The peer may not use the slot. [token] sets this, and the thread that ends the match
+	 * clears it. */
 	_Atomic bool taken;
 	uint16_t slot;
 	bool by_desc;
@@ -49,7 +50,7 @@ struct sl_recv {
 	struct arrival arrivals[SL_WINDOW_SEND];
 };
 
-/* What both calls take: len bytes at offset of mr. */
+/* The range that both calls take: len bytes at offset of mr. */
 struct span {
 	struct slime_mr *mr;
 	uint64_t offset;
@@ -291,9 +292,9 @@ static void end_match(struct arrival *a, struct slime_op *op, int status)
 }
 
 /*
- * How a receive ends whose bytes could not be fetched. The link may have ended in whichever way: to
- * the receive it was closed here, or died. What the peer's descriptor does not grant the peer
- * refuses.
+ * The end of a receive whose bytes could not be fetched. If the link has ended, the receive ends as
+ * closed here, or as died. An access that the peer's descriptor does not grant is refused by the
+ * peer.
  */
 static int pull_status(const struct slime_endpoint *ep, int status)
 {
@@ -420,7 +421,7 @@ static bool on_send(struct sl_recv *r, const struct sl_msg *m, const uint8_t *pa
 	if (m->slot >= SL_WINDOW_SEND)
 		return false;
 	a = &r->arrivals[m->slot];
-	/* A slot is written again only after its answer: nobody else has one that is not taken. */
+	/* A slot is written again only after its answer: until then no other thread has it. */
 	if (atomic_load_explicit(&a->taken, memory_order_acquire) || !read_arrival(a, m, payload))
 		return false;
 

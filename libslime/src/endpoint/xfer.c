@@ -36,7 +36,7 @@ __attribute__((cold)) static int refuse_foreign(const struct slime_endpoint *ep,
 	return -EOPNOTSUPP;
 }
 
-/* Whose regions they are, and what they grant. */
+/* The owners of the regions, and the access that they grant. */
 static inline int check_regions(struct slime_endpoint *ep, struct sl_conn *conn,
 				const struct slime_xfer *x, uint32_t access)
 {
@@ -79,7 +79,7 @@ static bool add_bytes(uint64_t *sum, const struct slime_xfer *x)
 	return !__builtin_add_overflow(*sum, bytes, sum);
 }
 
-/* What a batch comes to. */
+/* The size of a batch. */
 struct sum {
 	uint64_t bytes;
 	size_t n_runs; /* of pieces with the same local region */
@@ -412,7 +412,7 @@ bool sl_xfer_on_imm(struct slime_endpoint *ep, const struct sl_msg *m)
 	return fits;
 }
 
-/* Whether there is one for who comes next, behind all that wait. Under imm_lock. */
+/* Whether there is one for the next caller, behind all that wait. Under imm_lock. */
 static bool is_left_over(const struct slime_endpoint *ep)
 {
 	uint32_t n_wait = 0;
@@ -433,7 +433,7 @@ int slime_imm_recv(struct slime_endpoint *ep, struct slime_op *op)
 
 	if (ret)
 		return ret;
-	/* What arrived can be taken whatever became of the link. */
+	/* An immediate that arrived can be taken, also when the link has ended. */
 	connected = sl_endpoint_enter(ep, &conn) == 0;
 	pthread_mutex_lock(&ep->imm_lock);
 	ret = connected || is_left_over(ep) ? sl_endpoint_op_begin(ep, op, SLIME_KIND_IMM_RECV)

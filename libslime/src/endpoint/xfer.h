@@ -18,8 +18,8 @@ struct slime_endpoint;
 int sl_xfer_submit(struct slime_endpoint *ep, enum slime_op_kind kind,
 		   const struct slime_xfer *xfers, size_t n, struct slime_op *op);
 
-/* What slime_read() and slime_write() check of a batch, for who entered the endpoint: 0 and its
- * bytes, or what they return. */
+/* The checks of slime_read() and slime_write() for a caller that has entered the endpoint: 0 and
+ * the bytes of the batch, or the error that they return. */
 int sl_xfer_check(struct slime_endpoint *ep, struct sl_conn *conn, enum slime_op_kind kind,
 		  const struct slime_xfer *xfers, size_t n, uint64_t *bytes);
 

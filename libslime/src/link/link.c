@@ -121,9 +121,9 @@ static void went_down(struct slime_endpoint *ep, int cause, const char *why)
 {
 	enum slime_endpoint_state state = cause ? SLIME_ENDPOINT_BROKEN : SLIME_ENDPOINT_CLOSED;
 	bool shut = atomic_load(&ep->shut);
-	int end = shut ? -ECANCELED : -ECONNRESET; /* of what is pending, whatever the cause */
+	int end = shut ? -ECANCELED : -ECONNRESET; /* of pending operations, for each cause */
 
-	/* From here on nobody enters; who is inside leaves soon. */
+	/* From here on no thread enters; a thread that is inside leaves soon. */
 	sl_endpoint_note_state(ep, state, cause, why);
 	while (atomic_load(&ep->n_submitting))
 		sched_yield();
@@ -187,8 +187,8 @@ static void run_layers(struct slime_endpoint *ep)
 	uint64_t next = SL_NEVER;
 	uint64_t now;
 
-	/* What is asked for from here on is asked for again below; what was before is seen: whoever
-	 * asks publishes it first, and then looks at the time. */
+	/* A request from here on is asked again below; an earlier one is seen: the asking thread
+	 * publishes it first, and then reads the time. */
 	atomic_store(&ep->wake_ns, SL_NEVER);
 	atomic_thread_fence(memory_order_seq_cst);
 	for (size_t i = 0; i < N_LAYERS; i++) {
@@ -292,7 +292,7 @@ int slime_endpoint_destroy(struct slime_endpoint *ep)
 	if (ret)
 		return ret;
 
-	/* With the token nobody has it in hand; then nobody finds it. */
+	/* With the token no other thread uses it; after this no thread finds it. */
 	sl_progress_enter(ctx);
 	pthread_mutex_lock(&ctx->lock);
 	sl_list_remove(&ep->link);
@@ -349,7 +349,7 @@ static int copy_ports(const char *list, const char **out)
 	return *out ? 0 : -ENOMEM;
 }
 
-/* What is to be freed is ours from here on, also on an error. */
+/* Memory that is to be freed is ours from here on, also on an error. */
 static int copy_attr(struct slime_endpoint *ep, const struct slime_endpoint_attr *attr)
 {
 	int ret;

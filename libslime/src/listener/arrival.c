@@ -79,7 +79,7 @@ static void refuse(struct arrival *a, enum sl_exchange_code code, const char *wh
 	end(a);
 }
 
-/* Endpoints that this listener made, by whoever they are owned now. */
+/* Endpoints that this listener made, also those that a caller owns by now. */
 static uint32_t count_endpoints(struct slime_listener *l)
 {
 	struct slime_context *ctx = l->ctx;
@@ -263,7 +263,7 @@ void sl_arrivals_poll(struct slime_listener *l)
 			continue;
 		while (!sl_op_is_idle(a->op))
 			sched_yield();
-		/* What went wrong is in the endpoint's own log line. */
+		/* The cause of the error is in the endpoint's own log line. */
 		if (slime_op_status(a->op))
 			end(a);
 		else

@@ -40,7 +40,7 @@ static int connect_to(const struct sockaddr_storage *a, socklen_t len, int *out)
 	if (connect(fd, (const struct sockaddr *)a, len) && errno != EINPROGRESS) {
 		ret = -errno;
 		close(fd);
-		/* A unix socket whose queue is full says so at once. */
+		/* A unix socket whose queue is full fails at once. */
 		return ret == -EAGAIN ? -ECONNRESET : ret;
 	}
 	*out = fd;
@@ -187,7 +187,8 @@ static int exchange(struct slime_endpoint *ep, const struct sl_listener_desc *d,
 	return ret;
 }
 
-/* What slime_endpoint_connect() would refuse, before the listener makes an endpoint for it. */
+/* The cases that slime_endpoint_connect() would refuse, before the listener makes an endpoint for
+ * it. */
 static int check_endpoint(struct slime_endpoint *ep, const struct slime_op *op)
 {
 	bool called;

@@ -159,7 +159,7 @@ static void close_sockets(struct slime_listener *l)
 
 /* ---- the thread ---- */
 
-/* What the sockets expect: every dialer that holds the key of this listener. */
+/* The peers that the sockets expect: every dialer that holds the key of this listener. */
 static int expect(void *arg, enum slime_transport transport, uint64_t endpoint,
 		  struct sl_expected *out)
 {

@@ -38,7 +38,7 @@ struct slime_listener {
 
 /* ---- arrival.c ---- */
 
-/* A stream whose dialer has proven itself. */
+/* A stream whose dialer has proven that it holds the key. */
 sl_link_listener_fn sl_arrival_begin;
 /* Hand over the endpoints that are connected, end those that are not and will not be. */
 void sl_arrivals_poll(struct slime_listener *l);

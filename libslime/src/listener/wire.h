@@ -64,8 +64,8 @@ int sl_exchange_write(enum sl_exchange_kind kind, const uint8_t key[SL_AUTH_KEY_
 /* An answer without a descriptor. Its length. */
 int sl_exchange_write_code(enum sl_exchange_code code, uint8_t *out);
 
-/* What a message's len bytes behind its head seal; out holds SLIME_ENDPOINT_DESC_MAX bytes. Its
- * length, -EACCES, -ENOMEM. */
+/* The seal of a message over len bytes behind its head; out holds SLIME_ENDPOINT_DESC_MAX bytes.
+ * Its length, -EACCES, -ENOMEM. */
 int sl_exchange_open(enum sl_exchange_kind kind, const uint8_t key[SL_AUTH_KEY_LEN],
 		     const uint8_t after[SL_AUTH_TAG_LEN], const uint8_t *sealed, size_t len,
 		     uint8_t *out);

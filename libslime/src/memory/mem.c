@@ -34,7 +34,7 @@
 /* memfd_create(2) has room for so many bytes of a name. */
 #define NAME_LEN_MAX 249
 
-/* What is populated between two looks at whether it is wanted still. */
+/* The memory that is populated between two checks whether it is still wanted. */
 #define POPULATE_STEP ((size_t)64 << 20)
 
 static size_t page_size(enum slime_huge_pages huge)
@@ -58,7 +58,7 @@ static int create_file(const struct slime_mem_attr *attr, size_t len)
 		flags |= MFD_HUGETLB | MFD_HUGE_1GB;
 	snprintf(name, sizeof(name), "%s", attr->name ? attr->name : "slime");
 	fd = memfd_create(name, flags);
-	/* Who may not have huge pages has none. */
+	/* A process that may not use huge pages has none. */
 	if (fd < 0)
 		return errno == EPERM && flags & MFD_HUGETLB ? -ENOMEM : -errno;
 	if (ftruncate(fd, (off_t)len) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW)) {
@@ -194,7 +194,8 @@ static int allocate(struct slime_mem *mem, const struct slime_mem_attr *attr, si
 	return ret;
 }
 
-/* Of pages that the system has in reserve and nobody uses; they are there at once, or never. */
+/* From the pages that the system has in reserve and that are free; they are there at once, or
+ * never. */
 static int allocate_huge(struct slime_mem *mem, const struct slime_mem_attr *attr, size_t len)
 {
 	struct slime_mem_attr huge = *attr;

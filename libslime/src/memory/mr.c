@@ -61,7 +61,7 @@ static int check_attr(const uint8_t *addr, size_t len, const struct slime_mr_att
 	if (!len || len > INT64_MAX || (uintptr_t)addr + len < (uintptr_t)addr ||
 	    attr->access & ~(uint32_t)(SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE))
 		return -EINVAL;
-	/* Whoever made such memory says where it is. */
+	/* The maker of such memory says where it is. */
 	if (attr->device_memory && attr->on_demand)
 		return -EINVAL;
 	if (attr->dmabuf_fd < 0)
@@ -71,7 +71,7 @@ static int check_attr(const uint8_t *addr, size_t len, const struct slime_mr_att
 	return addr && ((uintptr_t)addr ^ attr->dmabuf_offset) & (page - 1) ? -EINVAL : 0;
 }
 
-/* What is only an address to us. */
+/* Memory of which we know only the address. */
 static int describe_device(const struct slime_mr_attr *attr, struct sl_region *what)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -210,7 +210,8 @@ int slime_mr_register(struct slime_mr *mr, int64_t timeout_ms)
 	g.t = mr->ctx->transports[SLIME_TRANSPORT_RDMA];
 	if (!g.t)
 		return -ENOTSUP;
-	/* First it is counted, then looked at: who withdraws it does it in the opposite order. */
+	/* Count first, then check: the thread that withdraws the region does it in the opposite
+	 * order. */
 	atomic_fetch_add(&r->n_ops, 1);
 	ret = atomic_load(&r->state) == SL_REGION_LIVE ? 0 : -EINVAL;
 	if (!ret)
@@ -233,7 +234,7 @@ void slime_mr_progress(const struct slime_mr *mr, struct slime_mr_progress *out)
 
 struct fence {
 	struct slime_mr *mr;
-	uint64_t asked_ns; /* since when those who reach it are silent */
+	uint64_t asked_ns; /* since when the peers that reach it are silent */
 	bool by_peers;	   /* there are such; else only devices of ours have it yet */
 };
 
@@ -265,8 +266,8 @@ static bool out_of_reach(void *arg)
 	return gone;
 }
 
-/* Who has been silent for long is not waited for once more: for several regions of a peer that
- * stands still that is one time. */
+/* A peer that has been silent for long is not waited for again: for several regions of a stopped
+ * peer this is one wait. */
 static int wait_for_peers(struct fence *f)
 {
 	struct slime_context *ctx = f->mr->ctx;
@@ -311,7 +312,7 @@ static int fence(struct slime_mr *mr)
 	return -EBUSY;
 }
 
-/* Nobody reaches it any more. */
+/* No peer reaches it any more. */
 static void free_mr(struct slime_mr *mr)
 {
 	struct slime_context *ctx = mr->ctx;

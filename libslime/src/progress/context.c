@@ -181,7 +181,7 @@ static int create_transports(struct slime_context *ctx)
 
 /* ---- life ---- */
 
-/* For those below, who do not know what a context is. */
+/* For lower layers, which do not know the context. */
 static void kick(void *arg)
 {
 	sl_progress_kick(arg);
@@ -376,7 +376,8 @@ int slime_context_destroy(struct slime_context *ctx)
 	/* Its memory and threads come again with the next call, should there be one. */
 	if (ctx->rpc_destroy)
 		ctx->rpc_destroy(ctx);
-	/* What a device still reached when it gave up may be free by now: the threads are not. */
+	/* Memory that a device still reached when ctx->rpc_destroy() gave up may be free by now;
+	 * the threads have ended. */
 	if (has_memory(ctx) || atomic_load(&ctx->rpc))
 		return -EBUSY;
 	sl_progress_stop(ctx);

@@ -29,7 +29,7 @@ static void caller_entered(struct slime_context *ctx)
 	struct sl_progress *p = &ctx->progress;
 	uint32_t deep = SL_THREAD_DEEP;
 
-	/* With the token nobody else counts. */
+	/* With the token no other thread counts. */
 	atomic_store_explicit(&p->n_calls,
 			      atomic_load_explicit(&p->n_calls, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
@@ -76,7 +76,7 @@ void sl_progress_enter(struct slime_context *ctx)
 	assert(!sl_in_pass);
 	atomic_fetch_add(&p->n_waiting, 1);
 	atomic_fetch_add(&p->n_control, 1);
-	/* In their order: who comes again at once leaves the token to those who wait. */
+	/* In order: a thread that comes back at once leaves the token to those that wait. */
 	ticket = atomic_fetch_add(&p->next_ticket, 1);
 	while (atomic_load(&p->ticket) != ticket || !sl_token_try(p)) {
 		if (atomic_load(&p->sleeping))
@@ -106,7 +106,7 @@ static bool park(struct slime_context *ctx)
 	struct sl_progress *p = &ctx->progress;
 
 	sl_manual_tell(ctx, false);
-	/* First say so, then look: who leaves does it in the opposite order. */
+	/* Set this first, then check: the leaving thread does it in the opposite order. */
 	atomic_store(&p->thread_state, SL_THREAD_PARKED);
 	return atomic_load(&p->token) || !sl_token_try(p);
 }
@@ -131,7 +131,7 @@ int sl_progress_poll(struct slime_context *ctx)
 	    SL_THREAD_PARKED)
 		unpark(ctx);
 	caller_entered(ctx);
-	/* It is the one who armed. */
+	/* This thread is the one that armed. */
 	ctx->progress.owes_wake = false;
 	n = (int)sl_token_pass(ctx);
 	/* A caller that polls now and then must find everything. */
@@ -261,7 +261,8 @@ int sl_progress_wait_op(struct slime_context *ctx, struct slime_op *op, uint64_t
 			atomic_fetch_add(&p->n_waiting, 1);
 			ret = wait_as_guest(ctx, op, deadline_ns);
 			atomic_fetch_sub(&p->n_waiting, 1);
-			/* The token may have been left to us, who do not want it any more. */
+			/* The token may have been left to us, although we do not want it any more.
+			 */
 			if (ret != -EAGAIN && !atomic_load(&p->token))
 				sl_token_wake_successor(p);
 		}
@@ -301,7 +302,7 @@ int sl_progress_until(struct slime_context *ctx, bool (*done)(void *arg), void *
 			until_sleeps(ctx, done, arg, deadline_ns);
 			is_done = done(arg);
 		}
-		/* Until we have looked for the last time peers need nobody else. */
+		/* Until our last poll, peers need no other thread. */
 		p->owes_wake = owes_wake && (is_done || now >= deadline_ns);
 		sl_progress_leave(ctx);
 		if (is_done)
@@ -311,10 +312,10 @@ int sl_progress_until(struct slime_context *ctx, bool (*done)(void *arg), void *
 	}
 }
 
-/* Whether somebody sleeps on the poller, and is woken. */
+/* Whether a thread sleeps on the poller, and has to be woken. */
 static bool wake_sleeper(struct slime_context *ctx)
 {
-	/* What was published comes before the look at who sleeps. */
+	/* Publish before checking for sleepers. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!atomic_load(&ctx->progress.sleeping))
 		return false;

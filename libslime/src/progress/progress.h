@@ -58,7 +58,7 @@ struct sl_progress {
 	_Atomic uint32_t n_waiting; /* callers that want the token: the thread leaves for them */
 	_Atomic uint32_t
 		n_control; /* sl_progress_enter() wants it: a waiting caller lets it through */
-	_Atomic uint32_t next_ticket, ticket; /* whose turn it is among those */
+	_Atomic uint32_t next_ticket, ticket; /* the next one of those */
 	_Atomic uint64_t n_calls;	      /* by callers */
 	_Atomic uint32_t posting; /* a hint: a caller is inside a post, and comes soon */
 	/* Under the token. */
@@ -78,7 +78,7 @@ struct sl_progress {
 	uint64_t patience_ns; /* and how long it does of late */
 	uint64_t asleep_ns;   /* since when a thread polls that will sleep; 0: none does */
 	bool one_cpu;	      /* this process may use one CPU only */
-	/* What sl_progress_after() noted; NULL: nothing. */
+	/* The work that sl_progress_after() noted; NULL: nothing. */
 	void (*after)(void *arg);
 	void *after_arg;
 
@@ -87,8 +87,8 @@ struct sl_progress {
 
 	pthread_t thread;
 	bool has_thread;
-	int thread_fd; /* eventfd that wakes it in DEEP; nobody else reads it, as they do the
-			  poller's */
+	int thread_fd; /* eventfd that wakes it in DEEP; only this thread reads it, while others
+			  read the poller's */
 	_Atomic uint64_t watch_ns; /* the thread's: until its next look in WATCH */
 	uint64_t posting_ns;	   /* same: how long it waits already for a caller inside a post */
 	_Atomic uint32_t thread_state; /* enum sl_thread_state; a futex in WATCH and PARKED */

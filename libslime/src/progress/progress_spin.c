@@ -17,7 +17,7 @@
  */
 #define PASSES_BEFORE_YIELD 128
 #define PASSES_PER_YIELD    16
-/* What a look that was a system call counts as, in passes that only look at memory. */
+/* The weight of a poll that was a system call, in passes that only read memory. */
 #define PASSES_PER_CALL	    8
 #define YIELD_HELPED_MIN_NS 1800
 #define YIELD_HELPED_MAX_NS (200 * SL_NS_PER_US)
@@ -122,8 +122,8 @@ static void pause_after(struct sl_progress *p, unsigned n)
 		sl_cpu_relax();
 }
 
-/* Whoever wants the CPU has it first: to sleep and be woken for each of several events that come
- * one by one costs more than to find them together. */
+/* Let threads that want the CPU run first: sleeping and waking up for each of several events that
+ * come one by one costs more than finding them together. */
 static enum sl_spin_verdict sleep_at_once(struct sl_progress *p, struct sl_spin *s)
 {
 	if (!s->let_others) {

@@ -108,7 +108,7 @@ static void watch_less(struct sl_progress *p, uint64_t max_us)
 	p->watch_ns = twice < max_us * SL_NS_PER_US ? twice : max_us * SL_NS_PER_US;
 }
 
-/* How long until the next look: each is an interrupt of whoever shares the CPU, and callers that
+/* The time until the next check: each interrupts the thread that shares the CPU, and callers that
  * hold the token most of the time serve peers themselves. */
 static void set_watch_interval(struct sl_progress *p, uint64_t n_calls, bool held)
 {

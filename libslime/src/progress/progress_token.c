@@ -45,7 +45,8 @@ void sl_token_wake_successor(struct sl_progress *p)
 		if (!sl_list_empty(&p->sleepers)) {
 			struct guest *g = SL_CONTAINER_OF(p->sleepers.next, struct guest, link);
 
-			/* The word changes, or one who is about to sleep on it would. */
+			/* The word changes, otherwise a thread that is about to sleep on it would
+			 * sleep. */
 			if (atomic_fetch_and(&g->op->state, ~(uint32_t)SL_OP_WAITED) & SL_OP_WAITED)
 				sl_futex_wake(&g->op->state);
 		}
@@ -81,7 +82,7 @@ static void wake_from_finished(struct sl_progress *p)
 	struct sl_list *e;
 
 	pthread_mutex_lock(&p->lock);
-	/* Who is in the list waits for its op, so it is there; it may be pending again. */
+	/* A thread in the list waits for its op, so it is there; it may be pending again. */
 	sl_list_for_each (e, &p->sleepers) {
 		struct slime_op *op = SL_CONTAINER_OF(e, struct guest, link)->op;
 
@@ -98,7 +99,8 @@ void sl_progress_run_after_now(struct sl_progress *p)
 
 	p->after = NULL;
 	p->after_arg = NULL;
-	/* The ops are finished, then we look; who sleeps counts himself, then marks his op. */
+	/* The ops are finished before the check; a sleeping thread counts itself first, then marks
+	 * its op. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&p->n_waiting, memory_order_relaxed))
 		wake_from_finished(p);

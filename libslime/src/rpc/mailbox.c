@@ -97,7 +97,7 @@ static void down(void *state, int cause)
 {
 	struct sl_mailbox *mb = state;
 
-	/* From here on nobody rings an endpoint that may be on its way to being destroyed. */
+	/* From here on no thread rings an endpoint that may be about to be destroyed. */
 	pthread_mutex_lock(&mb->rpc->lock);
 	sl_list_remove(&mb->link);
 	pthread_mutex_unlock(&mb->rpc->lock);

@@ -49,8 +49,8 @@ enum sl_request_flags {
 	SL_REQUEST_FLAGS = 3,
 };
 
-/* Above them: how many other calls the caller has under way, 63 for more. A hint, of which only
- * a connection whose polls_disturb has a use. */
+/* Above them: how many other calls the caller has pending, 63 for more. A hint, used only by a
+ * connection whose polls_disturb is set. */
 #define SL_REQUEST_OTHERS_SHIFT 2
 #define SL_REQUEST_OTHERS_MAX	63
 
@@ -171,7 +171,8 @@ static inline void sl_mailbox_deadline(struct sl_mailbox *mb, uint64_t deadline_
 {
 	if (deadline_ns == SL_NEVER)
 		return;
-	/* What has the deadline first, then the time to look; a look goes in the opposite order. */
+	/* First the call or request is visible, then its time is set; the holder of the token
+	 * reads the time first, then the calls and requests. */
 	atomic_thread_fence(memory_order_seq_cst);
 	sl_endpoint_wake_at(mb->ep, deadline_ns);
 }
@@ -190,7 +191,7 @@ void sl_calls_fini(struct sl_mailbox *mb);
 
 /* ---- mailbox_end.c: [token] all of them ---- */
 
-/* What the layer's msg does for a reply. */
+/* The part of the layer's msg for a reply. */
 bool sl_calls_reply(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t *payload);
 
 /* Deadlines, cancelled calls, and calls that wait for memory. Returns when to look again. */
@@ -200,7 +201,7 @@ void sl_calls_down(struct sl_mailbox *mb, int cause);
 /* ---- mailbox_serve.c: [token] but fini ---- */
 
 void sl_requests_init(struct sl_mailbox *mb);
-/* What the layer's msg does for a request. */
+/* The part of the layer's msg for a request. */
 bool sl_requests_arrived(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t *payload);
 bool sl_requests_cancel(struct sl_mailbox *mb, const struct sl_msg *m);
 uint64_t sl_requests_poll(struct sl_mailbox *mb, uint64_t now_ns);

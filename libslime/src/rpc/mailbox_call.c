@@ -11,7 +11,7 @@
 #include "src/rpc/rpc_call.h"
 #include "src/endpoint/endpoint_account.h"
 
-/* What is fetched ahead of a slot. */
+/* The lines that are fetched ahead of a slot. */
 #define FETCHED_MAX SL_SLOT_SMALL
 
 void sl_calls_init(struct sl_mailbox *mb)
@@ -113,7 +113,7 @@ static inline bool has_given_up(const struct slime_call *call)
 	return atomic_load_explicit(&call->gave_up, memory_order_relaxed);
 }
 
-/* A request that is written, and that nobody is told of yet. */
+/* A request that is written, and of which the peer was not told yet. */
 struct leaving {
 	struct sl_msg m;
 	const uint8_t *along; /* bytes that leave with it; NULL: none */
@@ -145,7 +145,8 @@ static inline void show(struct sl_call_slot *slot, const struct leaving *l)
 	atomic_store_explicit(&slot->id, l->m.w[SL_REQUEST_ID], memory_order_release);
 }
 
-/* What was shown leaves: its id, or 0 when it does not, and ends with the connection. */
+/* Post the request of a visible call: its id, or 0 when it is not sent, and ends with the
+ * connection. */
 static inline uint64_t post_shown(struct sl_conn *conn, const struct leaving *l)
 {
 	if (l->lost)
@@ -236,7 +237,7 @@ void sl_calls_dispatch(struct sl_mailbox *mb, struct sl_conn *conn)
 }
 
 /* With a small slot at once, as most calls begin: 0; -EAGAIN none is free, others wait for one, or
- * the call gave up; -ENOTCONN. Who is inside the gate keeps sl_calls_down() waiting. */
+ * the call gave up; -ENOTCONN. A thread inside the gate keeps sl_calls_down() waiting. */
 static __attribute__((noinline)) int send_at_once(struct sl_mailbox *mb, struct slime_call *call)
 {
 	struct sl_conn *conn;
@@ -249,7 +250,7 @@ static __attribute__((noinline)) int send_at_once(struct sl_mailbox *mb, struct 
 		slot = sl_call_slots_take_small(&mb->free);
 	if (slot >= 0) {
 		id = send(mb, conn, call, (unsigned)slot);
-		/* Nobody takes the slot anew before. */
+		/* The slot is not taken anew before this. */
 		if (id)
 			atomic_store_explicit(&mb->slots[slot].posted, id, memory_order_release);
 	}
@@ -355,7 +356,7 @@ void sl_calls_send_or_wait(struct sl_mailbox *mb, struct sl_conn *conn, struct s
 	pthread_mutex_lock(&mb->lock);
 	sl_list_append(&mb->waiting, &call->link);
 	atomic_fetch_add(&mb->n_waiting, 1);
-	/* Who looked for cancelled calls before had the lock. */
+	/* A scan for cancelled calls before this one held the lock, and has missed the call. */
 	cancelled = atomic_load_explicit(&call->gave_up, memory_order_relaxed);
 	pthread_mutex_unlock(&mb->lock);
 	sl_mailbox_deadline(mb, deadline_ns);
@@ -426,7 +427,7 @@ static int hold_regions(const struct slime_call_args *a)
 	return -EINVAL;
 }
 
-/* The call goes by the small slot that comes first; who came meanwhile waits for this one. */
+/* The call takes the first small slot; calls that came meanwhile wait for this one. */
 static void return_large(struct sl_mailbox *mb, struct slime_call *call, int slot)
 {
 	if (slot < 0)

@@ -253,7 +253,8 @@ static inline void end_plain(struct sl_mailbox *mb, struct sl_call_slot *slot, u
 	sl_call_is_over(call);
 	free_slot(mb, slot, n);
 	sl_endpoint_count_call(mb->ep, 0, len);
-	/* While nobody waits, one look at who does is enough for all that come together. */
+	/* While no call waits, one check for waiting calls is enough for all answers that come
+	 * together. */
 	if (call->op.fn || call->op.flags & SLIME_OP_QUEUED ||
 	    atomic_load_explicit(&p->n_waiting, memory_order_relaxed) ||
 	    atomic_load_explicit(&mb->n_waiting, memory_order_relaxed)) {
@@ -405,8 +406,8 @@ static uint64_t check_draining(struct sl_mailbox *mb, uint64_t now_ns)
 	return sl_list_empty(&mb->draining) ? SL_NEVER : now_ns + AGAIN_NS;
 }
 
-/* Who was about to show a call without having seen that it gave up has shown it then. Inside the
- * gate others may be sending for a while: it is not passed in vain. */
+/* A thread that was about to show a call without having seen that it gave up has shown it by now.
+ * Other threads may send inside the gate for a while: it is not passed in vain. */
 static void await_starters(struct sl_mailbox *mb)
 {
 	uint64_t n_cancels = atomic_load(&mb->rpc->n_cancels);
@@ -464,7 +465,7 @@ void sl_calls_down(struct sl_mailbox *mb, int cause)
 	uint32_t n = 0;
 	struct sl_list *e;
 
-	/* From here on nobody begins; who is about to has begun. */
+	/* From here on no call begins; one that was about to has begun. */
 	sl_call_slots_enter(&mb->free);
 	sl_call_slots_leave(&mb->free);
 	for (unsigned i = 0; i < SL_CALL_SLOTS; i++) {

@@ -270,7 +270,7 @@ bool sl_loan_link_lost(struct sl_mailbox *mb, int status)
 	case -ECONNRESET:
 	case -EPROTO:
 	case -ETIMEDOUT:
-		/* So that it is true, and nobody waits for an answer that is not given. */
+		/* Otherwise the peer would wait for an answer that is not given. */
 		sl_endpoint_fail(mb->ep, -ECONNRESET, "a transfer failed with the link");
 		return true;
 	default:

@@ -43,8 +43,8 @@ static struct sl_conn *conn_of(const struct sl_mailbox *mb)
 /* ---- requests whose callers gave up ---- */
 
 /*
- * Answer for a handler that works on copies of its own: its request leaves the slot and is gone
- * with its answer, which nobody reads.
+ * Answer for a handler that works on its own copies: its request leaves the slot and is freed with
+ * its answer, which is dropped.
  */
 static void detach(struct sl_mailbox *mb, struct slime_rpc_request *req)
 {
@@ -65,7 +65,7 @@ static void detach(struct sl_mailbox *mb, struct slime_rpc_request *req)
 	conn->ops->post(conn, &reply);
 }
 
-/* What was out of reach when its caller gave up. */
+/* Requests that could not be detached yet when their callers gave up. */
 static void detach_cancelled(struct sl_mailbox *mb)
 {
 	for (unsigned i = 0; i < SL_CALL_SLOTS; i++) {
@@ -275,7 +275,7 @@ static void refuse(struct sl_mailbox *mb, const struct sl_msg *m, enum sl_reply_
 	conn->ops->post(conn, &reply);
 }
 
-/* What is said at the beginning of the slot, checked. Returns the bytes it takes, -1: malformed. */
+/* The head at the beginning of the slot, checked. Returns the bytes it takes, -1: malformed. */
 static int read_head(struct sl_mailbox *mb, const struct sl_msg *m, const uint8_t *payload,
 		     struct sl_loan *request, struct sl_loan *reply)
 {
@@ -414,8 +414,8 @@ bool sl_requests_cancel(struct sl_mailbox *mb, const struct sl_msg *m)
 	/* Our reply and the cancel may have met on the way. */
 	if (!req || state_of(req) == SL_REQUEST_FREE || req->id != m->w[SL_CANCEL_ID])
 		return true;
-	/* Say so first, then look: who gives it back to its handler does it in the opposite order.
-	 */
+	/* Set this first, then check: the thread that gives the request back to its handler does it
+	 * in the opposite order. */
 	atomic_store(&req->cancelled, true);
 	switch (atomic_load(&req->state)) {
 	case SL_REQUEST_UNREAD:
@@ -458,7 +458,7 @@ void sl_requests_down(struct sl_mailbox *mb)
 				sl_request_drop(req);
 			break;
 		default:
-			break; /* whoever has it finds the link dead */
+			break; /* its holder finds the link dead */
 		}
 	}
 }

@@ -11,8 +11,8 @@
 
 _Static_assert(SL_CALL_SLOTS_SMALL == 64, "one word has a bit for each small slot");
 
-/* A small slot is free while its two bits are the same: who takes it turns one, who gives it back
- * the other, and neither needs a locked instruction for that. */
+/* A small slot is free while its two bits are the same: the taker turns one, the giver the other,
+ * so neither needs a locked instruction. */
 struct sl_call_slots {
 	atomic_flag gate; /* held by a thread that takes a small slot, or begins a call with one */
 	uint64_t taken;	  /* under the gate */
@@ -78,9 +78,9 @@ static inline void sl_call_slots_give_large(struct sl_call_slots *s, unsigned sl
 	atomic_fetch_or(&s->large, UINT64_C(1) << (slot - SL_CALL_SLOTS_SMALL));
 }
 
-/* One that a call had. Who waits for a slot counts himself, then looks for one; who gives one back
- * looks at the count after a fence, or a locked instruction and sl_cpu_fence_after_lock(). [token]
- */
+/* A slot that a call had. A waiting thread counts itself first, then looks for a slot; a thread
+ * that gives one back reads the count after a fence, or a locked instruction and
+ * sl_cpu_fence_after_lock(). [token] */
 static inline void sl_call_slots_give(struct sl_call_slots *s, unsigned slot)
 {
 	uint64_t given = atomic_load_explicit(&s->given, memory_order_relaxed);

@@ -41,7 +41,8 @@ static void tidy_with(struct slime_context *ctx)
 		(void)sl_pool_tidy(&rpc->pool);
 }
 
-/* No thread is in tidy_with() any more, either, and who comes to it now finds nothing there. */
+/* No thread is in tidy_with() any more, either, and a thread that comes to it now finds nothing
+ * there. */
 static bool is_tidy(void *arg)
 {
 	struct sl_rpc *rpc = arg;
@@ -49,8 +50,8 @@ static bool is_tidy(void *arg)
 	return sl_pool_tidy(&rpc->pool) && !atomic_load(&rpc->ctx->n_tidying);
 }
 
-/* What a device still reaches is waited for; where that takes too long the context stays, and so
- * does this. */
+/* Memory that a device still reaches is waited for; if that takes too long the context stays, and
+ * so does this. */
 static void destroy_with(struct slime_context *ctx)
 {
 	struct sl_rpc *rpc = atomic_exchange(&ctx->rpc, NULL);
@@ -137,7 +138,7 @@ void sl_rpc_put_chunk(struct sl_rpc *rpc, struct sl_chunk *chunk)
 {
 	bool idle = sl_pool_put(&rpc->pool, chunk);
 
-	/* Those who wait for memory, or the timer that gives it back. */
+	/* Calls that wait for memory, or the timer that gives it back. */
 	if (idle || atomic_load(&rpc->n_starved))
 		sl_rpc_ring(rpc);
 }

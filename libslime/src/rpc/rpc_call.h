@@ -72,8 +72,8 @@ int sl_calls_begin(struct sl_mailbox *mb, struct slime_call *call);
 uint32_t sl_calls_begin_many(struct sl_mailbox *mb, const struct slime_call_item *items, uint32_t n,
 			     int *why);
 
-/* The rest by who entered the endpoint. A call whose memory is lent: go, or wait for a slot behind
- * those that do. */
+/* The rest, by a thread that has entered the endpoint. A call whose memory is lent: send it, or let
+ * it wait for a slot behind those that do. */
 void sl_calls_send_or_wait(struct sl_mailbox *mb, struct sl_conn *conn, struct slime_call *call);
 /* As long as there are both, slots go to the calls that wait for one. */
 void sl_calls_dispatch(struct sl_mailbox *mb, struct sl_conn *conn);
@@ -89,7 +89,7 @@ void sl_calls_leave_regions(const struct slime_call_args *a);
 
 /* ---- mailbox_lend.c ---- */
 
-/* What must be lent for a call to go by a slot of that length: enum sl_request_flags. */
+/* The memory that must be lent for a call to go by a slot of that length: enum sl_request_flags. */
 static inline uint8_t sl_loan_plan(const struct slime_call_args *args, uint32_t slot_len)
 {
 	uint8_t flags = 0;
@@ -107,7 +107,7 @@ static inline uint8_t sl_loan_plan(const struct slime_call_args *args, uint32_t 
 /* Lend what call->flags say: 0, or an error and nothing is lent. -EAGAIN: memory is short now. */
 int sl_loan_begin(struct sl_mailbox *mb, struct slime_call *call);
 
-/* What was lent, if anything, was not told to any peer: take it back. */
+/* No peer was told of the loan, if there is one: take it back. */
 void sl_loan_forget(struct sl_mailbox *mb, struct slime_call *call);
 
 /* A call that lent something has its result: that comes back, but for a chunk that holds the reply.

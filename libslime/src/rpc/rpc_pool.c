@@ -110,8 +110,8 @@ static void unmap_all(struct sl_list *arenas)
 	}
 }
 
-/* The memory is never used again, so a peer that still maps it is none of our business; one whose
- * access through us is under way is waited for, and a device that may write to it. */
+/* The memory is never used again, so a peer that still maps it does no harm; a peer whose access
+ * through us is under way is waited for, and so is a device that may write to it. */
 bool sl_pool_tidy(struct sl_pool *pool)
 {
 	struct sl_list gone;
@@ -119,7 +119,8 @@ bool sl_pool_tidy(struct sl_pool *pool)
 	bool all;
 
 	sl_list_init(&gone);
-	/* Under the lock, so that who is told to look again finds what was refused before. */
+	/* Under the lock, so that a thread which is told to check again finds the request that was
+	 * refused before. */
 	pthread_mutex_lock(&pool->lock);
 	sl_list_for_each_safe (e, tmp, &pool->stuck) {
 		if (!sl_mr_abandon(SL_CONTAINER_OF(e, struct sl_arena, link)->mr))
@@ -184,7 +185,7 @@ static int warm(struct sl_pool *pool, struct sl_arena *a)
 
 	if (ret)
 		return ret;
-	/* Who takes another chunk meanwhile has all of it populated, too. */
+	/* A thread that takes another chunk meanwhile gets it populated, too. */
 	pthread_mutex_lock(&pool->lock);
 	a->cold = false;
 	a->given = 0;
@@ -322,7 +323,8 @@ static uint64_t give_back_locked(struct sl_arena *a, uint64_t max)
 {
 	uint64_t len = a->len - a->given < max ? a->len - a->given : max;
 
-	/* What a device reaches would stay with it, and no longer be the memory we see. */
+	/* Memory that a device reaches would stay with the device, and no longer be the memory that
+	 * we see. */
 	if (atomic_load(&a->mr->region->pinned))
 		return 0;
 	/* A hole in a file that peers have mapped reads as zeros. */

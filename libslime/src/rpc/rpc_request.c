@@ -14,7 +14,7 @@
 #include "src/endpoint/endpoint_account.h"
 #include "src/endpoint/xfer.h"
 
-/* The request whose inline handler runs on this thread, which has the token: nobody else looks at
+/* The request whose inline handler runs on this thread, which has the token: no other thread uses
  * it. None of a worker's: once answered it may come again, as another handler's. */
 static SL_PER_THREAD struct slime_rpc_request *handling;
 
@@ -96,7 +96,7 @@ void sl_request_drop(struct slime_rpc_request *req)
 	let_go(req);
 }
 
-/* ---- those that nobody waits for ---- */
+/* ---- requests whose callers stopped waiting ---- */
 
 bool sl_request_detach(struct slime_rpc_request *req, enum sl_request_state state)
 {
@@ -136,7 +136,7 @@ void sl_requests_forget(struct sl_mailbox *mb)
 	pthread_mutex_unlock(&mb->rpc->detached_lock);
 }
 
-/* Nobody waits for the answer of this one any more. */
+/* The caller of this one does not wait for its answer any more. */
 static int dispose(struct slime_rpc_request *req, uint32_t state)
 {
 	struct slime_context *ctx = req->ctx;
@@ -155,7 +155,7 @@ static int dispose(struct slime_rpc_request *req, uint32_t state)
 	return state == SL_REQUEST_DETACHED_CANCELLED ? -ECANCELED : -ECONNRESET;
 }
 
-/* ---- the one who answers ---- */
+/* ---- the answering thread ---- */
 
 struct answer {
 	struct slime_rpc_request *req;
@@ -185,7 +185,8 @@ static void give_back(struct slime_rpc_request *req)
 	struct sl_rpc *rpc = req->rpc;
 
 	atomic_store(&req->state, SL_REQUEST_HELD);
-	/* Who cancels says so first and then looks whether it is HELD: it was not. */
+	/* The cancelling thread sets the flag first and then checks whether it is HELD: it was not.
+	 */
 	if (atomic_load(&req->cancelled))
 		sl_rpc_ring(rpc);
 }
@@ -514,7 +515,7 @@ int slime_rpc_reply(struct slime_rpc_request *req, const void *data, size_t len)
 		return send_short(&a, data, len);
 	room = view_room(req, len);
 	if (room) {
-		/* Of a call whose memory for both is the same they may overlap. */
+		/* If a call uses the same memory for both, they may overlap. */
 		if (overlap(room, data, len))
 			memmove(room, data, len);
 		else

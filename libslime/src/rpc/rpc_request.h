@@ -42,7 +42,7 @@ enum sl_request_state {
 	SL_REQUEST_DETACHED_RESET,
 };
 
-/* What a short one touches comes first, and is two cache lines. */
+/* The fields that a short request uses come first, and are two cache lines. */
 struct slime_rpc_request {
 	_Alignas(64) _Atomic uint32_t state; /* enum sl_request_state */
 	_Atomic bool cancelled;		     /* the caller gave up, or the link died */
@@ -72,7 +72,7 @@ struct slime_rpc_request {
 	struct sl_loan reply;
 
 	struct sl_list link;	   /* among the unread, or the detached */
-	struct sl_mailbox *sharer; /* once detached, of whose share it is; NULL: that is gone */
+	struct sl_mailbox *sharer; /* once detached, the share it belongs to; NULL: that is gone */
 	struct sl_job job;
 	struct slime_op op; /* reading or writing lent memory; in between it is in the context's
 			       queue, if the method is */
@@ -99,8 +99,7 @@ void sl_requests_forget(struct sl_mailbox *mb);
 void sl_request_handle(struct slime_rpc_request *req);
 
 /* Answer a HELD request whose time is over, or whose caller gave up, instead of running its
- * handler.
- */
+ * handler. */
 void sl_request_skip(struct slime_rpc_request *req);
 
 /* A HELD request from the queue of its context: itself; NULL: skipped, as its time is over. */

@@ -91,7 +91,7 @@ static int sample_add(struct sample *s, const char *device, uint32_t port,
 
 /* ---- reading ---- */
 
-/* What a driver does not count, or does not tell now, is not there. */
+/* A counter that a driver does not have, or does not report now, is left out. */
 static int read_port(struct sample *s, const char *root, const char *device, uint32_t port)
 {
 	int ret = 0;

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "src/core/sysfs.h"
 
-/* What the caller gets is its first member. */
+/* The caller's pointer is to the first member. */
 struct devices {
 	struct slime_topo_devices pub;
 	struct sl_topo_device **all;

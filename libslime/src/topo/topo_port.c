@@ -140,7 +140,7 @@ static enum ibv_port_state read_state(const struct sl_topo_port_of *of, struct s
 	return (enum ibv_port_state)strtoul(text, NULL, 10);
 }
 
-/* "2.5 Gb/sec (1X SDR)"; the point is one whatever the locale says. */
+/* "2.5 Gb/sec (1X SDR)"; the point is one in every locale. */
 static uint32_t read_mbps(const struct sl_topo_port_of *of, uint32_t num)
 {
 	char text[64], *end;

@@ -35,7 +35,7 @@ typedef void sl_greeting_fn(void *arg, int status, int fd, uint16_t stream);
 int sl_greeting_start(struct sl_transport *t, int fd, const struct sl_conn_attr *attr,
 		      uint16_t stream, sl_greeting_fn *fn, void *arg, struct sl_greeting **out);
 
-/* What the status of a greeting means, for people. */
+/* The meaning of a greeting's status, for people. */
 const char *sl_greeting_error(int status);
 
 /* Whether the peer has proven that it holds the key and has our proof, or will get it: it may have

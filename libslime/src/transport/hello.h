@@ -57,7 +57,7 @@ enum sl_role {
 	SL_ACCEPTOR,
 };
 
-/* What both proofs cover. */
+/* The bytes that both proofs cover. */
 struct sl_hello {
 	enum slime_transport transport;
 	uint16_t stream;

@@ -157,7 +157,8 @@ static inline enum sl_area sl_msg_area(uint8_t kind)
 	}
 }
 
-/* What a transport checks of a message from the wire before it raises it: kind, slot and length. */
+/* The checks of a transport on a message from the wire before it raises it: kind, slot and length.
+ */
 static inline bool sl_msg_valid(const struct sl_msg *m)
 {
 	enum sl_area area = sl_msg_area(m->kind);
@@ -246,7 +247,7 @@ struct sl_conn_ops {
 	void (*close)(struct sl_conn *conn, int cause, const char *why);
 	/* After broken(), or before start. [token] */
 	void (*destroy)(struct sl_conn *conn);
-	/* In a child after fork: free its memory. No thread of ours is there, and whatever else it
+	/* In a child after fork: free its memory. No thread of ours is there, and all else that it
 	 * has is the parent's. */
 	void (*forget)(struct sl_conn *conn);
 	/*
@@ -270,7 +271,7 @@ struct sl_conn_ops {
 	size_t (*rails)(struct sl_conn *conn, struct slime_rail_info *out, size_t cap);
 };
 
-/* What every connection begins with. */
+/* The head of every connection. */
 struct sl_conn {
 	const struct sl_conn_ops *ops;
 	const struct sl_conn_events *events;
@@ -281,7 +282,7 @@ struct sl_conn {
 	const _Atomic uint64_t *imm_taken; /* immediates of ours the peer has taken, ever */
 	_Atomic uint32_t n_stale; /* of the peer's regions; where it is not counted never 0 */
 	bool polls_disturb;	  /* polling for a message delays the peer that writes it */
-	bool any_region;    /* once ready: the peer reaches every region, whatever its memory */
+	bool any_region;    /* once ready: the peer reaches every region, with memory of any kind */
 	bool device_memory; /* also that which no CPU touches, here and there */
 	/* Why no op reaches a region of the peer that is SL_REGION_FOREIGN, for people; NULL: it
 	 * does. Once ready it stays. */
@@ -290,7 +291,7 @@ struct sl_conn {
 
 /* ---- transports ---- */
 
-/* What a greeting must know of the endpoint that an incoming stream names. */
+/* The facts that a greeting needs of the endpoint that an incoming stream names. */
 struct sl_expected {
 	struct sl_link_id peer;
 	uint8_t key[32];
@@ -300,7 +301,7 @@ struct sl_expected {
 typedef int sl_expect_fn(void *arg, enum slime_transport transport, uint64_t endpoint,
 			 struct sl_expected *out);
 
-/* What a transport keeps ready for the peer of one endpoint; opaque to others. */
+/* The part that a transport keeps ready for the peer of one endpoint; opaque to others. */
 struct sl_offer;
 
 /* Why something cannot be had, in words. */
@@ -309,8 +310,8 @@ struct sl_why {
 };
 
 /*
- * The most likely next event: *word becomes value, and take(arg) handles it, with whatever else
- * is there of the same kind, as a progress() of its own. A spinner checks only this between its
+ * The most likely next event: *word becomes value, and take(arg) handles it, with all else that is
+ * there of the same kind, as a progress() of its own. A spinner checks only this between its
  * passes. The transport that set it clears it before the word is freed. [token]
  */
 struct sl_next {
@@ -320,7 +321,7 @@ struct sl_next {
 	void *arg;
 };
 
-/* What a transport is given by its context; it outlives the transport. */
+/* The parameters that a transport gets from its context; it outlives the transport. */
 struct sl_transport_env {
 	const struct slime_context_attr *attr;
 	uint64_t context; /* its id */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What threads of the caller ask of a running agent: each question is one visit to the loop. */
+/* Questions of the caller's threads to a running agent: each question is one task of the loop. */
 #include <errno.h>
 #include <string.h>
 

@@ -55,7 +55,7 @@ static void on_state(void *arg, enum slime_agent_state state, int cause, const c
 	struct slime_agent *agent = arg;
 	const struct slime_agent_attr *attr = &agent->settings.attr;
 
-	/* Who has the name, where this one cannot have it. */
+	/* The holder of the name, where this agent cannot have it. */
 	sl_log(cause == -EADDRINUSE ? SLIME_LOG_WARN : SLIME_LOG_INFO, "agent", "%s is %s%s%s",
 	       attr->name, slime_agent_state_name(state), text[0] ? ": " : "", text);
 	agent_look_at_waiters(agent);
@@ -178,7 +178,8 @@ static void destroy_data(struct slime_agent *agent)
 {
 	nics_fini(&agent->nics);
 	slime_rpc_service_destroy(agent->service);
-	/* What a peer reaches cannot go before the process does, and the context with it. */
+	/* Memory that a peer reaches must not be freed before the process ends, and the context
+	 * with it. */
 	if (slime_context_destroy(agent->ctx) && !agent->reconcile.regions.any_kept)
 		sl_error("agent", "%s: regions or ops of the caller are left in its context",
 			 slime_agent_name(agent));

@@ -34,16 +34,16 @@ struct slime_agent {
  * when it never will be. */
 int agent_started(const struct slime_agent *agent);
 
-/* The state changed: whoever waits for it looks again. */
+/* The state changed: threads that wait for it check again. */
 void agent_look_at_waiters(struct slime_agent *agent);
 
 /* There is a session, or none will come: lookups that wait for one ask, or end. */
 void agent_look_up_again(struct slime_agent *agent);
 
-/* The agent's state changed: whoever waits for a target looks again. */
+/* The agent's state changed: threads that wait for a target check again. */
 void agent_look_at_targets(struct slime_agent *agent);
 
-/* Tell everybody who watches. */
+/* Tell all watchers. */
 void agent_peer_ended(struct slime_agent *agent, const struct slime_peer_end *end);
 
 /* There is a session: targets that are not resolved ask again. */

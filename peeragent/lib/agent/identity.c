@@ -35,7 +35,7 @@ static bool is_key(const char *text)
 static int read_key(const char *path, char *key)
 {
 	char text[CTRL_OWNER_KEY_LEN + 3] = "";
-	/* What is no file is not waited for. */
+	/* A path that is no regular file is not waited for. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 	int ret = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who an agent is: its process, and its owner across processes. */
+/* The identity of an agent: its process, and its owner across processes. */
 #ifndef AGENT_IDENTITY_H
 #define AGENT_IDENTITY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What threads of the caller ask nanoctrl, through the agent's session. */
+/* Questions of the caller's threads to nanoctrl, through the agent's session. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ struct lookup {
 	bool abandoned;
 };
 
-/* What it was answered with is its asker's already, or nobody's. */
+/* Its answer belongs to the asking thread already, or to none. */
 static void free_lookup(struct lookup *l)
 {
 	free(l->peers);
@@ -76,8 +76,8 @@ static void on_again(evutil_socket_t fd, short what, void *arg)
 		try_lookup(l);
 }
 
-/* It is asked in the next session, of which we hear; and every now and then, since nobody tells of
- * a call that is free again. */
+/* It is asked in the next session, of whose begin we are told; and at times before, since no event
+ * reports that a call is free again. */
 static void wait_to_ask(struct lookup *l)
 {
 	const struct timeval soon = { .tv_usec = AGAIN_MS * 1000 };

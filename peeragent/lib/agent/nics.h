@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an agent says of its host's RDMA ports, as attributes of its registration. */
+/* The RDMA ports of the agent's host, as attributes of its registration. */
 #ifndef AGENT_NICS_H
 #define AGENT_NICS_H
 

@@ -264,7 +264,7 @@ void snapshots_up(struct snapshots *s)
 		arm(s, 0);
 }
 
-/* What was under way may never be answered. */
+/* Requests that were under way may never be answered. */
 void snapshots_down(struct snapshots *s)
 {
 	if (s->timer)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the agent tells nanoctrl of what it does, now and then while there is a session: for
- * `nanoctrl obs` and `top`. One that does not arrive is not repeated: the next one says more.
+ * The agent's snapshots for nanoctrl, sent at intervals while there is a session: for `nanoctrl
+ * obs` and `top`. A lost one is not repeated: the next one has more.
  */
 #ifndef AGENT_SNAPSHOT_H
 #define AGENT_SNAPSHOT_H
@@ -36,8 +36,7 @@ void snapshots_fini(struct snapshots *s);
 void snapshots_up(struct snapshots *s);
 void snapshots_down(struct snapshots *s);
 
-/* What was done until now is told, before a goodbye: it is what is seen of the agent when it has
- * left. */
+/* The work until now is reported, before a goodbye: it is the last report of the agent. */
 void snapshots_last(struct snapshots *s);
 
 /* The state of a link changed: the next one does not wait for its interval. At most one a second

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Targets: where transfers by name go now. A target's loop side follows the link and the directory;
- * callers read what it found behind a gate. The loop changes that only while the gate is shut and
- * nobody is inside, so that a caller needs no lock.
+ * Targets: the current destination of transfers by name. A target's loop side follows the link and
+ * the directory; callers read its result behind a gate. The loop changes that only while the gate
+ * is shut and no thread is inside, so that a caller needs no lock.
  */
 #include <slime/target.h>
 
@@ -17,12 +17,12 @@
 #include "peeragent/lib/agent/agent.h"
 #include "peeragent/lib/plan/topology.h"
 
-#define SHUT		 (UINT32_C(1) << 31) /* of the gate; the other bits count who is inside */
+#define SHUT		 (UINT32_C(1) << 31) /* of the gate; the other bits count the threads inside */
 #define RETRY_MIN_MS	 200
 #define RETRY_MAX_MS	 5000
 #define DESCRIPTIONS_MAX 1024 /* of one connection, each with memory until it ends */
 
-/* What ops of a connection point to until they end. */
+/* The memory to which ops of a connection point until they end. */
 struct description {
 	struct connection_memory memory;
 	struct slime_remote_mr remote;
@@ -31,7 +31,7 @@ struct description {
 /* A question to nanoctrl, which may be answered after its target is gone. */
 struct question {
 	struct sl_list node;	     /* of the agent */
-	struct slime_target *target; /* NULL: nobody waits for the answer */
+	struct slime_target *target; /* NULL: no thread waits for the answer */
 };
 
 /* Where transfers go. */
@@ -44,12 +44,12 @@ struct aim {
 struct slime_target {
 	/* ---- of callers ---- */
 	_Atomic uint32_t gate;
-	_Atomic int shut_because;  /* while nobody may enter */
+	_Atomic int shut_because;  /* while no thread may enter */
 	_Atomic bool stale;	   /* a caller found the region withdrawn */
 	struct slime_endpoint *ep; /* as aim, behind the gate */
 	const struct slime_remote_mr *remote;
 	int why;
-	struct loop_task look; /* somebody left a shut gate, or found the region withdrawn */
+	struct loop_task look; /* a thread left a shut gate, or found the region withdrawn */
 
 	/* ---- of the loop ---- */
 	struct slime_agent *agent;
@@ -57,7 +57,7 @@ struct slime_target {
 	struct sl_list waiters;
 	struct link_watcher watcher;
 	struct aim aim;		      /* what callers see, or saw until the gate was shut */
-	struct aim next;	      /* what they see once nobody is inside */
+	struct aim next;	      /* the result for callers once no thread is inside */
 	bool moving;		      /* from aim to next */
 	struct slime_remote_mr known; /* the last answer of the directory */
 	int known_why;		      /* there is none */
@@ -75,7 +75,7 @@ struct slime_target {
 
 /* ---- callers ---- */
 
-/* 0, and the caller leaves again; else why nobody can enter. */
+/* 0, and the caller leaves again; else why the gate is shut. */
 static inline int enter(struct slime_target *t)
 {
 	if (atomic_load_explicit(&t->gate, memory_order_relaxed) & SHUT)
@@ -94,7 +94,7 @@ static inline void leave(struct slime_target *t)
 		loop_post(t->agent->loop, &t->look);
 }
 
-/* The region is looked up before anybody hears that it is gone. */
+/* The region is looked up before any watcher is told that it is gone. */
 __attribute__((cold)) static int found_stale(struct slime_target *t)
 {
 	if (!atomic_exchange(&t->stale, true))
@@ -196,7 +196,7 @@ int slime_target_recv_cancel(struct slime_target *t, struct slime_op *op)
 	return ret;
 }
 
-/* ---- who waits ---- */
+/* ---- waiting threads ---- */
 
 struct target_waiter {
 	struct sl_list node;
@@ -302,7 +302,7 @@ static void arrive(struct slime_target *t)
 	look_at_target(t);
 }
 
-/* What callers see next: at once when none of them is inside. */
+/* The next result for callers: at once when none of them is inside. */
 static void move(struct slime_target *t, struct aim next)
 {
 	t->next = next;
@@ -594,7 +594,7 @@ int slime_agent_target_wait(struct slime_target *t, int64_t timeout_ms)
 	return ret == -ETIMEDOUT ? w.result : ret;
 }
 
-/* Nobody is inside, and nobody comes; the look that may be due finds the target put. */
+/* No thread is inside, and none comes; the check that may be due finds the target put. */
 static void put(void *arg)
 {
 	struct slime_target *t = arg;

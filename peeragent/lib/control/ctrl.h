@@ -50,7 +50,7 @@ struct ctrl_peer {
 	size_t n_labels;
 };
 
-/* What another agent posted for us. */
+/* An offer of another agent for us. */
 struct ctrl_offer {
 	const char *from;
 	const char *profile;
@@ -74,7 +74,7 @@ enum ctrl_trouble {
 	CTRL_UNREACHABLE, /* no server answers, or it has no store: tried again and again */
 	CTRL_NAME_HELD,	  /* by another owner's lease, which may be of a process that died: tried
 			     again until it has ended */
-	CTRL_NAME_TAKEN,  /* by another owner, who lives: tried again all the same */
+	CTRL_NAME_TAKEN,  /* by another owner, which lives: tried again all the same */
 	CTRL_SUPERSEDED,  /* a newer process of our owner has the name: final */
 	CTRL_FORBIDDEN,	  /* the server refuses our registration as it is, or it cannot be written:
 			     tried again, slowly */
@@ -101,8 +101,8 @@ struct ctrl_ops {
 	void (*wanted)(void *arg, const struct ctrl_wanted *links, size_t n);
 	/* Another agent put a region into the directory, or changed it there. */
 	void (*region)(void *arg, const char *agent, const char *name);
-	/* A region of ours is not in the directory any more, as of this revision, whoever withdrew
-	 * it. */
+	/* A region of ours is not in the directory any more, as of this revision: either side may
+	 * have withdrawn it. */
 	void (*region_gone)(void *arg, const char *name, uint64_t revision);
 };
 
@@ -132,7 +132,7 @@ void ctrl_destroy(struct ctrl *ctrl);
 typedef void ctrl_done_fn(void *arg, int result);
 
 /* Say goodbye, behind the requests that are under way if they are answered soon, and stay away.
- * -EAGAIN: there is nobody to say it to, the lease will end by itself. */
+ * -EAGAIN: there is no session to say it in, the lease will end by itself. */
 int ctrl_leave(struct ctrl *ctrl, ctrl_done_fn *done, void *arg);
 
 /* Report all registrations anew, in a list; without a session as soon as there is one. */
@@ -201,7 +201,7 @@ int ctrl_get_region(struct ctrl *ctrl, const char *agent, const char *region, ct
 int ctrl_post(struct ctrl *ctrl, const char *peer, const char *profile,
 	      const char *peer_incarnation, uint64_t number, const void *descriptor, size_t len,
 	      ctrl_done_fn *done, void *arg);
-/* What was posted under this number, or before. */
+/* The offers of this number, and of lower ones. */
 int ctrl_withdraw(struct ctrl *ctrl, const char *peer, const char *profile, uint64_t number,
 		  ctrl_done_fn *done, void *arg);
 
@@ -221,7 +221,7 @@ struct ctrl_link {
 	/* How it came to be so, for people: the transports that are allowed, in order of preference
 	 * ("shm,tcp"), NULL when nothing of all this is known. "" and 0: there is nothing to say.
 	 */
-	const char *source; /* who wants it; NULL when it is not known */
+	const char *source; /* the origin of the wish; NULL when it is not known */
 	const char *transports;
 	bool own_order; /* of a connected one, as in slime_endpoint_info */
 	const char *passed_over;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What peers have posted for us. A list names as many as nanoctrl keeps, which is more than the
- * client makes calls at one time: they are read some at a time. */
+/* Offers of peers for us. A list names as many as nanoctrl keeps, which is more than the client
+ * makes calls at one time: they are read some at a time. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

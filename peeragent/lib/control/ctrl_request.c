@@ -28,7 +28,7 @@ struct request {
 	struct providers *providers; /* of a list of them that goes on */
 };
 
-/* What the pages of a list had so far. */
+/* The rows of a list's pages so far. */
 struct providers {
 	char service[SLIME_AGENT_NAME_MAX + 1];
 	char names[CTRL_PROVIDERS_MAX][SLIME_AGENT_NAME_MAX + 1];
@@ -66,7 +66,7 @@ static void end(struct request *rq)
 		say_goodbye(ctrl);
 }
 
-/* What the caller of a request can act on. */
+/* The errors that the caller of a request can act on. */
 static int result_of(const struct nc_error *error)
 {
 	if (!error)
@@ -98,7 +98,7 @@ static void on_done(void *arg, const struct nc_error *error)
 	ended.done(ended.arg, result_of(error));
 }
 
-/* What nc_*() said when it was given rq. */
+/* The result of the nc_*() that was given rq. */
 static int given(struct request *rq, int ret)
 {
 	if (!ret)
@@ -196,7 +196,7 @@ int ctrl_withdraw(struct ctrl *ctrl, const char *peer, const char *profile, uint
 		  : -EAGAIN;
 }
 
-/* What nanoctrl keeps of a link for people (docs/http-api.md, 6). */
+/* The report of a link that nanoctrl keeps for people (docs/http-api.md, 6). */
 struct story {
 	char source[CTRL_TEXT_MAX + 1], passed_over[CTRL_TEXT_MAX + 1],
 		last_error[CTRL_TEXT_MAX + 1];

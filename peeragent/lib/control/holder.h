@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whoever has the name that we want, judged by what nanoctrl says each time it refuses us. A
- * process that died without a word keeps its name until its lease ends; one that lives renews it.
- * Plain data in, plain data out.
+ * The holder of the name that we want, judged by the answers of nanoctrl each time it refuses us. A
+ * process that died without a goodbye keeps its name until its lease ends; one that lives renews
+ * it. Plain data in, plain data out.
  */
 #ifndef AGENT_HOLDER_H
 #define AGENT_HOLDER_H
@@ -32,7 +32,7 @@ enum holder_verdict holder_look(struct holder *h, const struct nc_holder *seen, 
 /* Something else came between: the next refusal is a first one. */
 void holder_forget(struct holder *h);
 
-/* Who has the name and since when, for people, on one line. */
+/* The holder of the name and since when, for people, on one line. */
 void holder_describe(const struct nc_holder *seen, char *out, size_t len);
 
 #endif

@@ -38,7 +38,7 @@ struct publisher {
 	struct event *retry;
 	uint64_t last; /* number of a change */
 	bool up;       /* there is a session */
-	bool said;     /* that something cannot be sent, whatever is tried */
+	bool said;     /* that something cannot be sent, in any way */
 };
 
 /* -ENOMEM. */
@@ -57,7 +57,7 @@ void publication_change(struct publisher *pub, struct publication *p);
 /* nanoctrl knows of this number for the publication, which is not ours: changes go on above it. */
 void publication_outdo(struct publisher *pub, struct publication *p, uint64_t number);
 
-/* What send() started has ended. */
+/* The operation that send() started has ended. */
 void publication_sent(struct publisher *pub, struct publication *p, int result);
 
 /* Whether the present content has arrived. */

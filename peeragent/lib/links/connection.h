@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One attempt to connect, and the connection that comes of it: a libslime endpoint whose events
- * arrive on the loop. Retired, it lives on until nobody holds its endpoint, and is destroyed by the
- * helper.
+ * arrive on the loop. Retired, it lives on until no user holds its endpoint, and is destroyed by
+ * the helper.
  */
 #ifndef AGENT_CONNECTION_H
 #define AGENT_CONNECTION_H
@@ -25,7 +25,7 @@ struct connection;
 typedef void connection_fn(void *arg, struct connection *c, enum connection_state state, int cause,
 			   const char *text);
 
-/* Connections of one agent, whoever owns them. */
+/* Connections of one agent, of all its links. */
 struct connections {
 	struct loop *loop;
 	struct helper *helper;
@@ -33,7 +33,7 @@ struct connections {
 	struct slime_rpc_service *service;
 	const bool *isolated; /* as of slime_endpoint_attr, from now on */
 	struct sl_list all;
-	loop_fn *on_empty; /* the last one was destroyed; NULL: nobody cares */
+	loop_fn *on_empty; /* the last one was destroyed; NULL: no report */
 	void *arg;
 };
 

@@ -42,7 +42,7 @@ static int send_post(struct publication *p)
 			 e->post_number, e->posted, e->posted_len, on_post_sent, e);
 }
 
-/* An answer of nanoctrl, while nobody walks the links: the peer goes with its last one. */
+/* An answer of nanoctrl, while no loop walks the links: the peer goes with its last one. */
 static void settled(struct entry *e)
 {
 	struct peer *peer = e->peer;
@@ -140,7 +140,7 @@ enum slime_link_state entry_state(const struct entry *e)
 	return link_state(&e->link);
 }
 
-/* The name orders the pair: who has the smaller one initiates. */
+/* The name orders the pair: the agent with the smaller one initiates. */
 static void begin_life(struct entry *e)
 {
 	e->link = (struct link){
@@ -413,7 +413,7 @@ static void log_connected(const struct entry *e)
 		slime_transport_name(e->connection->transport), story);
 }
 
-/* A peer that closes in order breaks nothing: nobody needs to hear of it. */
+/* A peer that closes in order breaks nothing, so nothing is reported. */
 static enum slime_log_level level_of(enum outage_line line, const char *cause)
 {
 	return line == OUTAGE_KNOWN || !strcmp(cause, CONNECTION_CLOSED) ? SLIME_LOG_DEBUG
@@ -511,7 +511,7 @@ static void step(struct entry *e, const struct link_input *in, const struct post
 	forgive(e);
 	actions = link_step(&e->link, in);
 	e->outage.n_tries += actions & LINK_DO_DROP && before != SLIME_LINK_CONNECTED;
-	/* What the other one offers under is a number of its own, of any size. */
+	/* The number of the other end's offer is its own, of any size. */
 	if (e->link.initiator && e->link.attempt > e->set->number)
 		e->set->number = e->link.attempt;
 	ret = carry_out(e, actions, peer);
@@ -552,7 +552,7 @@ void entry_happen(struct entry *e, enum link_event event, const char *cause)
 	step(e, &in, NULL, cause);
 }
 
-/* Foreign text: whatever is no printable ASCII does not get further. */
+/* Foreign text: bytes that are no printable ASCII do not get further. */
 static void cause_of(const struct entry *e, const struct post *want, char *out, size_t len)
 {
 	const char *text = want->desc;

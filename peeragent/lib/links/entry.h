@@ -59,13 +59,13 @@ void entry_refuse(struct entry *e);
 
 enum slime_link_state entry_state(const struct entry *e);
 
-/* What was posted has to be posted again: nanoctrl dropped it with the peer's registration. */
+/* An offer has to be posted again: nanoctrl dropped it with the peer's registration. */
 void entry_post_again(struct entry *e);
 
 /* Those that it may use, in order of preference. */
 const enum slime_transport *entry_transports(const struct entry *e);
 
-/* At the agent's end: nothing is told to anybody. */
+/* At the agent's end: no callbacks. */
 void entry_destroy(struct entry *e);
 
 void entry_info(const struct entry *e, struct slime_agent_link_info *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What nanoctrl is told of one link: its state, and for people how it came to be as it is. */
+/* The report of one link to nanoctrl: its state, and for people how it came to be as it is. */
 #ifndef AGENT_ENTRY_REPORT_H
 #define AGENT_ENTRY_REPORT_H
 

@@ -326,7 +326,7 @@ void links_list_begin(struct links *set)
 		SL_CONTAINER_OF(node, struct peer, node)->listed = false;
 }
 
-/* One line for a wish that nobody fulfils, so that a slip in its name is found. */
+/* One line for a wish without a matching agent, so that a slip in its name is found. */
 static void tell_missing(const struct links *set, struct wanted *w)
 {
 	bool selector = topology_is_selector(w->link->to);
@@ -680,7 +680,7 @@ void links_close_all(struct links *set)
 	}
 }
 
-/* ---- who uses a link ---- */
+/* ---- users of a link ---- */
 
 static struct entry *living_entry(const struct links *set, const char *peer, const char *profile)
 {

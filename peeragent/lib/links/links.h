@@ -14,7 +14,8 @@
 #include "peeragent/lib/control/publish.h"
 #include "peeragent/lib/links/traffic.h"
 
-/* Who wants a link. The file's and the caller's wish goes before that of the cluster. */
+/* The origin of a wish for a link. The file's and the caller's wish goes before that of the
+ * cluster. */
 enum link_source {
 	LINK_OF_FILE,	 /* the agent's topology: slime_agent_apply() */
 	LINK_OF_CALLER,	 /* slime_agent_link_add() */
@@ -84,17 +85,17 @@ int links_open(struct links *set, const struct slime_agent_link *link, enum link
 /* Want it no more as what it was wanted; whether it was. */
 bool links_close(struct links *set, const struct slime_agent_link *link, enum link_source source);
 
-/* What the cluster wants from now on, in place of what it wanted before. A link to a peer that
- * nanoctrl does not hear of stays while it is connected. */
+/* The wishes of the cluster from now on, in place of the former ones. A link to a peer of which
+ * nanoctrl does not know stays while it is connected. */
 void links_set_cluster(struct links *set, const struct ctrl_wanted *links, size_t n);
 
 /* Whether the file or the caller does. */
 bool links_wants(const struct links *set, const struct slime_agent_link *link);
 
-/* Close all and open no more: the agent leaves. Who waits for one is told. */
+/* Close all and open no more: the agent leaves. Threads that wait for one are told. */
 void links_close_all(struct links *set);
 
-/* Somebody who waits for a link to be connected. */
+/* A thread that waits for a link to be connected. */
 struct link_waiter {
 	struct sl_list node;
 	const char *peer;
@@ -112,14 +113,13 @@ int links_release(struct links *set, struct slime_endpoint *ep);
 void links_wait(struct links *set, struct link_waiter *w);
 void links_stop_waiting(struct link_waiter *w);
 
-/* Somebody who follows the connections of a link for as long as he likes, whether there is a link
- * or not. */
+/* A follower of the connections of a link, for any time, whether there is a link or not. */
 struct link_watcher {
 	struct sl_list node;
 	const char *peer;
 	const char *profile;
-	/* The link is connected by c; NULL: it is not any more, and who holds its endpoint gives it
-	 * back. */
+	/* The link is connected by c; NULL: it is not any more, and each user of its endpoint gives
+	 * it back. */
 	void (*changed)(struct link_watcher *w, struct connection *c);
 };
 
@@ -127,7 +127,7 @@ struct link_watcher {
 void links_watch(struct links *set, struct link_watcher *w);
 void links_stop_watching(struct link_watcher *w);
 
-/* What all of them did, also those that are gone. */
+/* The work of all of them, also of those that are gone. */
 void links_stats(const struct links *set, struct slime_agent_stats *out);
 
 /* Fills at most n, returns how many there are. */

@@ -60,7 +60,7 @@ void traffic_rate_step(struct traffic_rate *rate, uint64_t bytes, uint64_t elaps
 		rate->gb_s += WEIGHT * ((double)more / (double)elapsed_ns - rate->gb_s);
 }
 
-/* Those for whom there is no room share the last place. */
+/* Devices for which there is no room share the last entry. */
 static struct traffic_nic *find(struct traffic *t, const char *nic)
 {
 	for (size_t i = 0; i < t->n; i++)

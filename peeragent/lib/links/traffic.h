@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an agent has moved, by the NIC that moved it: a device of an RDMA connection, else the
- * transport. Operations are counted at a connection's first device, bytes of reads and writes at
- * the device of the rail that moved them. Counts never go back: connections that are gone stay in
- * them.
+ * The bytes that an agent has moved, by the NIC that moved them: a device of an RDMA connection,
+ * else the transport. Operations are counted at a connection's first device, bytes of reads and
+ * writes at the device of the rail that moved them. Counts never go back: connections that are gone
+ * stay in them.
  */
 #ifndef AGENT_TRAFFIC_H
 #define AGENT_TRAFFIC_H
@@ -33,11 +33,12 @@ struct traffic {
 	size_t n;
 };
 
-/* What carries a connection, "" when nothing does yet; and what the other end is reached at. */
+/* The transport and device of a connection, "" when there is none yet; and the address of the other
+ * end. */
 void traffic_local_nic(const struct slime_endpoint_info *info, char out[TRAFFIC_NIC_NAME]);
 const char *traffic_remote_nic(const struct slime_endpoint_info *info);
 
-/* What is booked of one connection; all zero at its beginning. */
+/* The counts of one connection that are booked; all zero at its beginning. */
 struct traffic_booked {
 	struct slime_endpoint_stats stats;
 	uint64_t rails[SLIME_RAILS_MAX]; /* bytes of each */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A link that the agent wants. One to a selector that nobody matches is reported to nanoctrl in its
- * own name, so that whoever waits for all links waits for it too; those that somebody matches are
+ * A link that the agent wants. One to a selector without a match is reported to nanoctrl in its own
+ * name, so that a client that waits for all links waits for it too; wishes with a match are
  * reported as the links they are (entry.h).
  */
 #ifndef AGENT_WANTED_H
@@ -22,9 +22,9 @@ struct wanted {
 				can */
 	bool listed;	     /* in the list of the cluster that is taken now */
 	bool ending;  /* of the cluster: wanted no more, and its peer may only be out of reach */
-	bool matched; /* somebody matches the selector */
+	bool matched; /* an agent matches the selector */
 	bool dropped; /* stays only until nanoctrl knows */
-	bool told;    /* the log says that there is nobody for it */
+	bool told;    /* the log says that no agent matches */
 	uint64_t since_ns;
 	struct publication report;
 };
@@ -32,13 +32,13 @@ struct wanted {
 /* Of set->wanted. -ENOMEM. */
 int wanted_create(struct links *set, const struct slime_agent_link *link, struct wanted **out);
 
-/* Whether somebody matches the selector, as far as is known. */
+/* Whether an agent matches the selector, as far as is known. */
 void wanted_match(struct wanted *w, bool matched);
 
 /* It is wanted no more. */
 void wanted_drop(struct wanted *w);
 
-/* At the agent's end: nothing is told to anybody. */
+/* At the agent's end: no callbacks. */
 void wanted_destroy(struct wanted *w);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A deep copy in one allocation: whoever copies takes its parts twice, first while the length is
- * counted, then in memory of that length.
+ * A deep copy in one allocation: the copying function takes its parts twice, first while the length
+ * is counted, then in memory of that length.
  */
 #ifndef AGENT_BLOCK_H
 #define AGENT_BLOCK_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a topology may say. */
+/* The checks of a topology. */
 #include "peeragent/lib/plan/topology.h"
 
 #include <errno.h>
@@ -142,7 +142,7 @@ static int check_region(const struct slime_topology *t, size_t i, struct slime_t
 		return -EINVAL;
 	if (r->access & ~(uint32_t)(SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE))
 		return fault(f, "expected read, write or both", "regions.%zu.access", i);
-	/* A list that became empty would open the region to everybody. */
+	/* A list that became empty would open the region to all agents. */
 	if (!r->allow != !r->n_allow)
 		return fault(f, "expected at least one selector, or NULL: every agent of the scope",
 			     "regions.%zu.allow", i);

@@ -51,7 +51,7 @@ static uint32_t begin(struct link *l, uint64_t next)
 	return LINK_DO_OFFER;
 }
 
-/* To where there is no endpoint; the end of a link that nobody wants. */
+/* To a state without an endpoint; the end of a link without a wish. */
 static uint32_t rest(struct link *l)
 {
 	uint32_t actions = has_endpoint(l) ? LINK_DO_DROP : 0;
@@ -118,8 +118,8 @@ static uint32_t got_want(struct link *l, uint64_t attempt, uint64_t next)
 	return 0;
 }
 
-/* What we have acted on, and what was taken back meanwhile: the peer wants the link, or not, as
- * before. */
+/* The wish of the peer that we have acted on, and that was taken back meanwhile: the peer wants the
+ * link, or not, as before. */
 static uint32_t posted_again(struct link *l, const struct link_input *in)
 {
 	if (l->phase == LINK_JOINING || l->phase == LINK_CONNECTED)

@@ -55,7 +55,7 @@ enum link_event {
 	LINK_UNWANTED,	   /* we no longer do */
 };
 
-/* What to do, in this order. */
+/* The actions, in this order. */
 enum link_action {
 	LINK_DO_DROP = 1,     /* close the endpoint there is */
 	LINK_DO_WITHDRAW = 2, /* take back what we posted for the peer */
@@ -64,10 +64,10 @@ enum link_action {
 	LINK_DO_JOIN = 16,    /* connect the endpoint to the answer */
 	LINK_DO_ASK = 32,     /* post that we want it, with link->attempt */
 	LINK_DO_WAIT = 64,    /* start the timer: back-off after link->failures failures */
-	LINK_DO_FORGET = 128, /* the link is over: nobody wants it */
+	LINK_DO_FORGET = 128, /* the link is over: no wish is left */
 };
 
-/* What a caller shows: the three states of a link. */
+/* The state for callers: one of the three states of a link. */
 enum slime_link_state link_state(const struct link *link);
 
 struct link_input {

@@ -33,8 +33,8 @@ enum outage_line outage_note(struct outage *o, const char *reason, uint64_t now_
 {
 	enum outage_line line = OUTAGE_KNOWN;
 
-	/* Both ends see a try fail, and who is first has the word: two reasons that take turns are
-	 * no news. */
+	/* Both ends see a try fail, and the first reason of a try counts: two reasons that take
+	 * turns are no news. */
 	if (is_new(o, reason))
 		line = OUTAGE_NEW;
 	else if (now_ns - o->said_ns >= OUTAGE_REMIND_MS * SL_NS_PER_MS)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the log is to have of an outage, a time in which a link is not connected: each reason once,
- * now and then that it lasts, and its end. No I/O, no clock.
+ * The log lines of an outage, a time in which a link is not connected: each reason once, at
+ * intervals that it lasts, and its end. No I/O, no clock.
  */
 #ifndef AGENT_OUTAGE_H
 #define AGENT_OUTAGE_H

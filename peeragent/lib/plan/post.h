@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one end of a link posts for the other through nanoctrl, as bytes; docs/wire.md has the
+ * An offer of one end of a link for the other through nanoctrl, as bytes; docs/wire.md has the
  * layout.
  */
 #ifndef AGENT_POST_H

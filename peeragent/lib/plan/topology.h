@@ -64,9 +64,9 @@ struct plan {
 };
 
 /*
- * What leads from have to want, both checked. Order of elements has no meaning; what is the same in
- * both is not in the plan. A region whose memory or access differs is withdrawn and offered anew; a
- * link with other transports is closed and opened. -ENOMEM.
+ * The changes that lead from have to want, both checked. Order of elements has no meaning; elements
+ * that are the same in both are not in the plan. A region whose memory or access differs is
+ * withdrawn and offered anew; a link with other transports is closed and opened. -ENOMEM.
  */
 int topology_diff(const struct slime_topology *want, const struct slime_topology *have,
 		  struct plan *out);

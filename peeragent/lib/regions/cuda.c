@@ -12,7 +12,8 @@
 
 #define LIBRARY "libcuda.so.1"
 
-/* What begins on such a boundary is nobody else's page, neither here nor on the GPU. */
+/* Memory that begins on such a boundary shares no page with other memory, neither here nor on the
+ * GPU. */
 #define GRANULE (UINT64_C(2) << 20)
 
 /* As cuda.h of the driver API numbers them. */
@@ -163,7 +164,8 @@ static int alloc_zeroed(struct cuda_memory *m, uint64_t len, struct said said)
 
 	if (error)
 		return fail(cuda, error, "allocating", said);
-	/* What the CPU asks the GPU to copy there is there when it says so, for devices, too. */
+	/* A copy that the CPU asks of the GPU is complete when the GPU says so, for devices, too.
+	 */
 	error = cuda->set_attribute(&sync, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, m->at);
 	if (!error)
 		error = cuda->set(m->at, 0, len);

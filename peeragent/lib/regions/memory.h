@@ -22,10 +22,10 @@ struct memory_why {
 };
 
 /*
- * On the helper: may take seconds. What lies on a GPU or comes on demand is registered with the
- * RDMA devices before it is anybody's. Ends soon with -ECANCELED when it is unwanted, which any
- * thread may set. On an error why says what is missing, and *out, all zero
- * before, is what is to be destroyed later, if there is any.
+ * On the helper: may take seconds. Memory on a GPU, or whose pages come on demand, is registered
+ * with the RDMA devices before it is used. Ends soon with -ECANCELED when it is unwanted, which any
+ * thread may set. On an error why says what is missing, and *out, all zero before, has the memory
+ * that is to be destroyed later, if there is any.
  */
 int memory_create(struct slime_context *ctx, const struct slime_agent_region *spec, bool restricted,
 		  atomic_bool *unwanted, struct memory *out, struct memory_why *why);

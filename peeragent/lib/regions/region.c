@@ -381,7 +381,7 @@ void regions_gone(struct regions *set, const char *name, uint64_t revision)
 {
 	struct region *r = find(set, name);
 
-	/* What we withdrew ourselves is older than what we publish now. */
+	/* A withdrawal of our own is older than the region that we publish now. */
 	if (!r || !r->entry.content || revision < r->entry.content)
 		return;
 	sl_warn("agent",

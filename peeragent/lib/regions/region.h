@@ -70,8 +70,8 @@ void regions_fini(struct regions *set);
 /* -ENOENT, -EAGAIN while it is being allocated, or why it failed. */
 int region_find(const struct regions *set, const char *name, struct slime_mr **out);
 
-/* How many there are and how much memory they have; those whose names begin with "sys." are counted
- * apart. Those that the helper has at this moment are not. */
+/* The number of regions and their memory; those whose names begin with "sys." are counted apart.
+ * Regions that the helper has at this moment are not counted. */
 void regions_count(const struct regions *set, uint64_t *n, uint64_t *bytes, uint64_t *n_sys,
 		   uint64_t *sys_bytes);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What devices tell of themselves, counted. */
+/* Async events of devices, counted. */
 #include <stdio.h>
 #include <string.h>
 

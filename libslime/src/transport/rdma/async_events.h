@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What devices tell of themselves, counted. */
+/* Async events of devices, counted. */
 #ifndef SL_RDMA_ASYNC_EVENTS_H
 #define SL_RDMA_ASYNC_EVENTS_H
 
@@ -18,7 +18,7 @@ struct rdma_nic;
 struct rdma_transport;
 struct sl_transport;
 
-/* What a port told of itself for as long as the context lives, however often its device is opened.
+/* The async events of a port for as long as the context lives, however often its device is opened.
  */
 struct rdma_async_events {
 	char device[SL_DEVICE_NAME_MAX];

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What completion queues tell: each completion is looked up, and goes to the connection of its
- * queue pair.
- */
+/* Completions: each is looked up, and goes to the connection of its queue pair. */
 #include <stdio.h>
 
 #include "src/core/lock.h"
@@ -176,7 +173,7 @@ __attribute__((always_inline)) static inline unsigned poll(struct rdma_cq *cq)
 		}
 		sum += n > 0 ? (unsigned)n : 0;
 	}
-	/* Those before the one that it stumbles over may be taken, and nobody has them. */
+	/* The completions before the bad one may be taken by now, and no connection has them. */
 	if (n < 0)
 		rdma_nic_cq_failed(cq, "a completion queue cannot be polled");
 	return sum;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What completion queues tell. */
+/* Completions of completion queues. */
 #ifndef SL_RDMA_COMPLETION_H
 #define SL_RDMA_COMPLETION_H
 

@@ -107,7 +107,7 @@ void rdma_conn_probe(struct rdma_conn *c, uint64_t every_ns)
 			end_stuck(q);
 			continue;
 		}
-		/* What is signaled and under way tells as well. */
+		/* A signaled work request that is under way reports as well. */
 		if ((int32_t)(q->signaled - q->tail) > 0 || !rdma_qp_message_room(q))
 			continue;
 		if (rdma_qp_probe(q))

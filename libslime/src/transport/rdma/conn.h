@@ -64,7 +64,7 @@ struct rdma_conn {
 	struct rdma_path *proven; /* the peer holds the key: its READY came over that. [token] */
 	struct rdma_path *heard;  /* and has our READY, which went over that. [token] */
 	bool is_raising;	  /* a worker brings rails up. [token] */
-	/* What it said before we were up, which is taken then. [token] */
+	/* A message that the peer sent before we were up, which is taken then. [token] */
 	struct rdma_early *early;
 	unsigned n_early;
 	void (*on_up)(struct rdma_conn *c); /* it is: take that */

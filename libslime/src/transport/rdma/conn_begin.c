@@ -68,12 +68,13 @@ static void bring_up(struct rdma_conn *c)
 	for (unsigned i = 0; i < c->n_paths; i++) {
 		struct rdma_path *p = &c->paths[i];
 
-		/* What stands hears the peer from try to try: none of its packets is lost. */
+		/* Queue pairs that are up receive from the peer during all tries: none of its
+		 * packets is lost. */
 		if (p->state != RDMA_PATH_FALLEN || !rdma_path_may_stand(p))
 			continue;
 		p->state = RDMA_PATH_RAISING;
 		p->busy = true;
-		/* What the former try still has to say meets no worker at its queue pairs. */
+		/* Late reports of the former try meet no worker at its queue pairs. */
 		for (unsigned k = 0; k < p->n_qps; k++)
 			rdma_qp_disown(p->qps[k]);
 	}
@@ -102,9 +103,8 @@ static bool meets(const struct rdma_candidate *a, const struct rdma_candidate *b
 }
 
 /*
- * What a former link left on its way must not land after what this one brings. A peer that was
- * started again is another process at the same port, and one whose port went down is the same at
- * another.
+ * Late packets of a former link must not land after those of this one. A restarted peer is another
+ * process at the same port, and one whose port went down is the same at another.
  */
 static bool has_predecessor(const struct rdma_conn *c)
 {
@@ -158,9 +158,9 @@ static struct sl_msg ready_frame(const struct rdma_conn *c)
 }
 
 /*
- * The peer greets over another rail than ours was acknowledged over: a device that took our
- * greeting there may have lost it since, with its completion queue. It is said over this one, too;
- * who has it takes no notice.
+ * The peer greets over another rail than the one over which ours was acknowledged: a device that
+ * took our greeting there may have lost it since, with its completion queue. It is sent over this
+ * one, too; a peer that has it ignores it.
  */
 static void greet_there_too(struct rdma_path *p)
 {
@@ -194,7 +194,7 @@ static void come_up(struct rdma_conn *c)
 	c->on_up(c);
 }
 
-/* Each rail has its part of the time there is: what is lost on its way nobody may tell. */
+/* Each rail has its share of the time: a lost packet may never be reported. */
 static uint64_t turn_ns(const struct rdma_conn *c)
 {
 	uint64_t part_ns = (c->deadline_ns - c->begun_ns) / c->n_paths + 1;
@@ -254,7 +254,8 @@ static void greet(struct rdma_conn *c, struct rdma_path *p)
 	sl_unlock(&c->lock);
 }
 
-/* What a device repeats for ever does not fail. It may arrive yet: its rail is left as it is. */
+/* A packet that a device repeats for ever does not fail. It may still arrive: its rail is left as
+ * it is. */
 static void end_turn(struct rdma_conn *c)
 {
 	if (c->heard)
@@ -308,10 +309,10 @@ static struct rdma_path *where_to_answer(struct rdma_conn *c, struct rdma_path *
 	return rdma_path_stands(p) ? p : choose_lead(c);
 }
 
-/* Who speaks on has our READY, if its acknowledgement was lost: perhaps one of a try before, so
- * that we rest, or a worker is at the rails that do not stand. It goes once more over one that
- * does: over that, too, a READY may have arrived, and its packet is one which the peer does not
- * take again. */
+/* A peer that repeats its message has our READY, if its acknowledgement was lost: perhaps one of a
+ * try before, so that we rest, or a worker is at the rails that do not stand. It goes once more
+ * over one that does: over that, too, a READY may have arrived, and its packet is one which the
+ * peer does not take again. */
 void rdma_conn_spoken_to(struct rdma_conn *c, struct rdma_path *p)
 {
 	struct rdma_path *answer;
@@ -453,7 +454,7 @@ void rdma_conn_give_up(struct rdma_conn *c)
 	rdma_conn_fail(c, -ETIMEDOUT, text);
 }
 
-/* What failed since the offer was made, and when no connection was there to hear of it. */
+/* Failures since the offer was made, before there was a connection to report them to. */
 static void check_rails(struct rdma_conn *c)
 {
 	sl_lock(&c->lock);

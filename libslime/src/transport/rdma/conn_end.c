@@ -90,7 +90,7 @@ static void done_close(struct rdma_job *job)
 {
 	struct rdma_conn *c = SL_CONTAINER_OF(job, struct rdma_conn, job);
 
-	/* What is still in a completion queue is about ops that end now. */
+	/* Completions that are still in a queue belong to ops that end now. */
 	for (unsigned i = 0; i < c->n_qps; i++)
 		rdma_qp_disown(c->qps[i]);
 	end(c);
@@ -112,7 +112,7 @@ static bool all_drained(const struct rdma_conn *c)
 	return true;
 }
 
-/* Its own domain goes with it, if no process is at that any more. */
+/* Its own domain goes with it, unless other users are left. */
 static bool may_close(const struct rdma_conn *c)
 {
 	return !c->offer->domain->isolated || rdma_domain_begin_to_close(c->offer->domain);
@@ -141,8 +141,8 @@ static void kill_qps(struct rdma_conn *c)
 	if (!rdma_path_end_all(c) || c->is_raising)
 		return;
 	stop_timers(c);
-	/* Before the worker moves them to ERR, by who posts receives: soft-RoCE does not flush what
-	 * is posted then. */
+	/* Before the worker moves them to ERR, by the thread that posts receives: soft-RoCE does
+	 * not flush receives that are posted then. */
 	for (unsigned i = 0; i < c->n_qps; i++)
 		c->qps[i]->draining = true;
 	rdma_conn_set_state(c, RDMA_CONN_KILLING);

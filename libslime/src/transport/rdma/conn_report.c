@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What its parts and other threads report to a connection. They note it, and have the holder of the
- * token run rdma_conn_run(), which decides what follows.
+ * Reports of its parts and of other threads to a connection. They note it, and have the holder of
+ * the token run rdma_conn_run(), which decides what follows.
  */
 #include <stdio.h>
 

@@ -70,7 +70,7 @@ static bool add(struct rdma_nic *nic, struct rdma_cq *cq)
 	return true;
 }
 
-/* One more, with room for n taken. Whoever makes another meanwhile has that one, too. */
+/* One more, with room for n taken. A thread that makes another meanwhile has that one, too. */
 static int make(struct rdma_nic *nic, uint32_t n, struct rdma_cq **out)
 {
 	struct rdma_cq *made, *cq;
@@ -80,7 +80,7 @@ static int make(struct rdma_nic *nic, uint32_t n, struct rdma_cq **out)
 		return ret;
 	made->room -= n;
 	pthread_mutex_lock(&nic->t->cq_lock);
-	/* Who took the last place meanwhile may have left room there. */
+	/* The thread that took the last place meanwhile may have left room there. */
 	cq = add(nic, made) ? made : find(nic, n);
 	pthread_mutex_unlock(&nic->t->cq_lock);
 	if (cq != made)

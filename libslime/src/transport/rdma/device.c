@@ -28,8 +28,8 @@ say(struct sl_device_why *why, int ret, const char *fmt, ...)
 
 /* ---- the list ---- */
 
-/* libibverbs leaves out what it cannot open, and takes a kernel whose files it cannot open for one
- * without verbs: 0, or why a file cannot be opened now. */
+/* libibverbs leaves out devices that it cannot open, and takes a kernel whose files it cannot open
+ * for one without verbs: 0, or why a file cannot be opened now. */
 static int cannot_open_any(void)
 {
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -151,7 +151,7 @@ static int open_named(struct ibv_device *const *list, int n, const char *name,
 	return no_such_device(list, n, name, why);
 }
 
-/* What is not below a bus, as soft-RoCE, has none. */
+/* A device that is not below a bus, as soft-RoCE, has none. */
 static int numa_node_of(const struct ibv_device *ibv)
 {
 	int64_t node;
@@ -272,7 +272,7 @@ void sl_port_fini(struct sl_port *port)
 	free(port->gids);
 }
 
-/* What brings it up depends on who does. */
+/* How it is brought up depends on the thread that does it. */
 static int not_active(const struct sl_port *port, struct sl_device_why *why)
 {
 	const char *state = sl_port_state_name(port->attr.state);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An RDMA device: opened by its name, asked what it can do and what its ports are like, and, where
- * it cannot be used, why. The words go to the caller, who decides whether that is an error; nothing
- * here logs.
+ * An RDMA device: opened by its name, asked for its abilities and for the state of its ports, and,
+ * where it cannot be used, why. The words go to the caller, which decides whether that is an error;
+ * nothing here logs.
  */
 #ifndef SL_RDMA_DEVICE_H
 #define SL_RDMA_DEVICE_H
@@ -58,7 +58,7 @@ int sl_device_init(struct sl_device *dev, const char *name, struct sl_device_why
 /* Everything made from dev->ibv has been destroyed. */
 void sl_device_fini(struct sl_device *dev);
 
-/* What a port is like at one moment; a port changes while it is used. */
+/* The state of a port at one moment; it changes while the port is used. */
 struct sl_port {
 	uint8_t num; /* from 1 */
 	enum slime_link_layer link_layer;

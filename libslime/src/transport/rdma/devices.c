@@ -147,20 +147,20 @@ static void done_close_devices(struct rdma_job *job)
 }
 
 /*
- * A device that failed stays so for who has it open. When nothing is made of it any more the
- * devices are closed, and the next offer opens what is there. [token]
+ * A device that failed stays failed for its users. When nothing uses it any more the devices are
+ * closed, and the next offer opens those that exist then. [token]
  */
 void rdma_devices_close_what_failed(struct rdma_transport *t)
 {
 	bool unused;
 
-	/* Somebody makes an offer: later. */
+	/* An offer is being made: later. */
 	if (pthread_mutex_trylock(&t->setup_lock))
 		return;
 	pthread_mutex_lock(&t->lock);
 	unused = sl_list_empty(&t->offers) && !t->n_jobs;
 	pthread_mutex_unlock(&t->lock);
-	/* From here on nobody begins to let go of what it lets go of. */
+	/* From here on no thread begins to release the devices that this one releases. */
 	unused = unused && rdma_domain_begin_to_close(t->shared);
 	if (unused) {
 		atomic_store(&t->failed, false);
@@ -190,7 +190,7 @@ static void discard(struct rdma_nic *nic)
 
 /* ---- any of them ---- */
 
-/* Nobody named one. */
+/* No device was named. */
 static bool takes_any(const struct rdma_transport *t)
 {
 	const char *names = t->base.env->attr->rdma_devices;
@@ -260,8 +260,8 @@ static void stay(struct rdma_transport *t)
 			t->nics[0]->device.name, t->nics[0]->port);
 }
 
-/* It gives way to that one, unless it can be used by now. Who heard before that it came up did not
- * know of this. Under setup_lock. */
+/* It gives way to that one, unless it can be used by now. A thread that heard before that it came
+ * up did not know of this. Under setup_lock. */
 static void give_way(struct rdma_transport *t, const struct rdma_nic *other)
 {
 	struct rdma_nic *ours = t->nics[0];
@@ -276,8 +276,8 @@ static void give_way(struct rdma_transport *t, const struct rdma_nic *other)
 		atomic_store(&t->gives_way, false);
 }
 
-/* On a worker, since each device that is opened takes its time. Nobody who makes an offer waits for
- * it; until the job is done the devices stay. */
+/* On a worker, since each device that is opened takes its time. No thread that makes an offer waits
+ * for it; until the job is done the devices stay. */
 static void work_find_another(struct rdma_job *job)
 {
 	struct rdma_transport *t = job->t;
@@ -322,7 +322,7 @@ void rdma_devices_port_changed(struct rdma_transport *t, bool up)
 
 /* ---- all of them ---- */
 
-/* What no event of the port changes. */
+/* The properties that no event of the port changes. */
 static bool is_for_good(int status)
 {
 	return status == -EINVAL || status == -EOPNOTSUPP;
@@ -471,7 +471,7 @@ static int check_nics(struct rdma_transport *t, struct sl_why *why)
 	for (unsigned i = 0; i < t->n_open; i++) {
 		status[i] = check_nic(t->nics[i], &said[i]);
 		n_usable += !status[i];
-		/* The kernel lets go of one that is no more when nobody has it open. */
+		/* The kernel frees a device that was removed when no process has it open. */
 		if (status[i] == -ENODEV && t->shared)
 			atomic_store(&t->failed, true);
 		if (is_for_good(status[i])) {
@@ -485,7 +485,7 @@ static int check_nics(struct rdma_transport *t, struct sl_why *why)
 		stay(t);
 		return 0;
 	}
-	/* Of one that went down before another came up nobody has said anything since. */
+	/* A port that went down before another came up has reported nothing since. */
 	if (t->shared)
 		find_another(t);
 	if (t->n_open == 1)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a failed completion means. */
+/* The meaning of a failed completion. */
 #ifndef SL_RDMA_ERROR_H
 #define SL_RDMA_ERROR_H
 
@@ -11,7 +11,7 @@
 struct rdma_qp;
 
 /*
- * What a failed completion comes to, as the status of its op and the end of its connection. Of a
+ * The result of a failed completion: the status of its op and the end of its connection. Of a
  * message: memory of the library that a peer refuses is gone, and the peer with it; elsewhere a
  * refusal is about a region.
  */

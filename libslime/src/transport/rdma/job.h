@@ -22,7 +22,7 @@ void rdma_job_start(struct rdma_transport *t, struct rdma_job *job, void (*work)
 /* The same, on the threads that register memory: it may take seconds. */
 void rdma_registration_start(struct rdma_transport *t, struct rdma_job *job,
 			     void (*work)(struct rdma_job *), void (*done)(struct rdma_job *));
-/* Those whose work is done; how many. [token] */
+/* The jobs that are done; how many. [token] */
 unsigned rdma_jobs_run_done(struct rdma_transport *t);
 /* Until there is none. */
 void rdma_jobs_finish(struct rdma_transport *t);

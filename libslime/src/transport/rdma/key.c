@@ -102,7 +102,7 @@ int rdma_key_get(struct rdma_conn *c, const struct slime_remote_mr *r, struct rd
 	case RDMA_KEY_STALE:
 		return -ESTALE;
 	case RDMA_KEY_REFUSED:
-		/* Whoever asks next asks the peer. */
+		/* The next thread that needs it asks the peer. */
 		k->state = RDMA_KEY_NEW;
 		return k->status;
 	default:
@@ -110,7 +110,7 @@ int rdma_key_get(struct rdma_conn *c, const struct slime_remote_mr *r, struct rd
 	}
 }
 
-/* Those of a region whose chunks are known. */
+/* The keys of a region whose chunks are known. */
 static void ask_chunks(struct rdma_conn *c, struct rdma_key *k, const struct slime_remote_mr *r,
 		       uint64_t offset, uint64_t len)
 {
@@ -357,7 +357,7 @@ static bool try_answer(struct rdma_conn *c, const struct rdma_open *o)
 	if (ret == -EINPROGRESS)
 		return false;
 	if (!ret) {
-		/* First it is noted, then told: who withdraws it asks for it back. */
+		/* Note it first, then tell the peer: the withdrawing thread asks for it back. */
 		c->given[o->id] = o->generation;
 		answer(c, o, RDMA_ANSWER_OK, mr);
 	} else {
@@ -392,7 +392,8 @@ static bool is_out_of_bounds(struct rdma_conn *c, const struct sl_region *r)
 	return true;
 }
 
-/* Who guesses is told no more than of a region that is not there. -EACCES: the link ends. */
+/* A peer that guesses gets the same answer as for a region that does not exist. -EACCES: the link
+ * ends. */
 static int check_secret(struct rdma_conn *c, const struct sl_msg *m)
 {
 	const uint64_t secret[2] = { m->w[1], m->w[3] };

@@ -42,7 +42,7 @@ struct rdma_key {
 
 #define RDMA_BUCKETS 64
 
-/* What is asked of us, and waits for a worker. [token] */
+/* a request of the peer that waits for a worker. [token] */
 struct rdma_open {
 	uint32_t id;
 	uint64_t generation;

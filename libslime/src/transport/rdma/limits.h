@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What bounds a connection, and its queues. */
+/* The bounds of a connection, and of its queues. */
 #ifndef SL_RDMA_LIMITS_H
 #define SL_RDMA_LIMITS_H
 

@@ -30,7 +30,7 @@ static int find_executed(struct rdma_qp *q, uint64_t count, uint32_t *out)
 	return n == count ? 0 : -EPROTO;
 }
 
-/* What was executed is done; but a read's bytes may not have come. The rest is for another rail. */
+/* Executed work is done; but a read's bytes may not have come. The rest is for another rail. */
 static void sort_out(struct rdma_qp *q, struct rdma_sent *s, bool executed)
 {
 	struct slime_op *op = s->op;
@@ -63,7 +63,7 @@ static int put_messages_back(struct rdma_qp *q)
 			continue;
 		rdma_frame_read(&m, s->frame);
 		*s = (struct rdma_sent){ 0 };
-		/* Who agreed on the end of a rail is up. */
+		/* A rail on whose end both agreed is up. */
 		if (m.kind == RDMA_READY)
 			continue;
 		/* It does not wait for agreements. */
@@ -93,9 +93,9 @@ int rdma_move_begin(struct rdma_path *p, uint64_t count)
 {
 	int ret = 0;
 
-	/* Of one that never led it is a READY, which nobody needs any more, wherever it is, and
-	 * which tells nothing of requests before it. And so is the first of another, whose peer's
-	 * device took it and lost it. */
+	/* The last message of a rail that never led is a READY, which no end needs any more,
+	 * wherever it is, and which tells nothing of requests before it. And so is the first of
+	 * another, whose peer's device took it and lost it. */
 	if (!p->led)
 		count = p->qps[0]->n_acked;
 	else if (p->greeted && !count && p->qps[0]->n_acked)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a rail leaves behind that ended. */
+/* The work that a rail leaves when it ends. */
 #ifndef SL_RDMA_MOVE_H
 #define SL_RDMA_MOVE_H
 

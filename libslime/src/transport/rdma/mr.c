@@ -186,14 +186,14 @@ static enum rdma_mr_state outcome(const struct rdma_mr *mr)
 	return atomic_load(&mr->read_only) ? RDMA_MR_SOURCE : RDMA_MR_READY;
 }
 
-/* [token] or nobody else has it: under mr_lock. */
+/* [token], or no other thread has it: under mr_lock. */
 static void end_job(struct rdma_mr *mr)
 {
 	atomic_store_explicit(&mr->state, outcome(mr), memory_order_release);
 	atomic_fetch_sub(&mr->domain->n_busy, 1);
 }
 
-/* Those who may wait for it: connections, and who wants to be rid of it. [token] */
+/* Those that may wait for it: connections, and the thread that destroys it. [token] */
 static void call_all(struct rdma_transport *t)
 {
 	struct sl_list *e;
@@ -281,7 +281,7 @@ static void begin(struct rdma_mr *mr, bool wanted)
 	mr->wanted = wanted;
 	atomic_fetch_add(&mr->domain->n_busy, 1);
 	atomic_store(&mr->state, RDMA_MR_BUSY);
-	/* What is left of an earlier region of that number goes first. */
+	/* The rest of an earlier region of that number goes first. */
 	if (mr->parts)
 		start(mr, 1, work_let_go, done_let_go);
 	else
@@ -291,9 +291,9 @@ static void begin(struct rdma_mr *mr, bool wanted)
 /* Under mr_lock. */
 static void begin_to_register(struct rdma_mr *mr, const struct sl_region *r, uint32_t access)
 {
-	/* Before anything of it changes: who takes it for ready may look at it this moment. The
-	 * generation comes last, so that nobody takes the state of another region for this one's.
-	 */
+	/* Before anything of it changes: a thread that takes it for ready may read it this moment.
+	 * The generation comes last, so that no thread takes the state of another region for this
+	 * one's. */
 	atomic_store_explicit(&mr->state, RDMA_MR_BUSY, memory_order_relaxed);
 	mr->id = r->id;
 	mr->base = r->base;
@@ -320,7 +320,7 @@ static struct rdma_mr *create(struct rdma_domain *d, _Atomic(struct rdma_mr *) *
 	return mr;
 }
 
-/* Under mr_lock: whoever asks next tries again. */
+/* Under mr_lock: the next thread that asks tries again. */
 static int take_failure(struct rdma_mr *mr)
 {
 	atomic_store(&mr->state, RDMA_MR_NONE);
@@ -338,7 +338,7 @@ static int refuse(struct rdma_mr *mr)
 	return -EFAULT;
 }
 
-/* Under mr_lock. out NULL: a failure stays for whoever needs the region. */
+/* Under mr_lock. out NULL: a failure stays for each user of the region. */
 static int look(struct rdma_domain *d, const struct sl_region *r, enum rdma_mr_use use,
 		uint32_t need, struct rdma_mr **out)
 {

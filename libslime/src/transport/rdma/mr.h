@@ -27,13 +27,13 @@ enum rdma_mr_state {
 	RDMA_MR_FAILED = 8,
 };
 
-/* What a region is registered for. */
+/* The purpose for which a region is registered. */
 enum rdma_mr_use {
 	RDMA_MR_OURS,  /* a place of our own work */
 	RDMA_MR_SHOWN, /* the peer is given its key */
 };
 
-/* What one thread does of it. */
+/* The part of it that one thread does. */
 struct rdma_run {
 	struct rdma_job job;
 	struct rdma_mr *mr;
@@ -93,8 +93,8 @@ static inline uint64_t rdma_chunk_left(unsigned shift, uint64_t addr)
 	return (((addr >> shift) + 1) << shift) - addr;
 }
 
-/* Without a lock. Who sees this region's generation sees a state that is not from before it: see
- * begin_to_register(). */
+/* Without a lock. A thread that sees this region's generation sees a state that is not from before
+ * it: see begin_to_register(). */
 static inline bool rdma_mr_is_ready_for(const struct rdma_mr *mr, const struct sl_region *r,
 					uint32_t need)
 {

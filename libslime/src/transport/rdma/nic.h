@@ -25,7 +25,7 @@ struct rdma_nic {
 	unsigned index;
 	struct sl_device device;
 	uint8_t port;
-	/* What a port is like can change: under setup_lock. */
+	/* The properties of a port that can change: under setup_lock. */
 	enum slime_link_layer link_layer;
 	bool grh_required;
 	struct slime_gid gid;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a device tells of itself, and what follows for the rails that use it. */
+/* Async events of a device, and what follows for the rails that use it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What waits for a peer: queue pairs on each rail, and memory that the peer writes to. */
+/* The parts that wait for a peer: queue pairs on each rail, and memory that the peer writes to. */
 #ifndef SL_RDMA_OFFER_H
 #define SL_RDMA_OFFER_H
 
@@ -56,7 +56,7 @@ bool rdma_rail_has_changed(const struct rdma_rail *rail, char *why, size_t cap);
 
 int rdma_offer_create(struct rdma_transport *t, const struct slime_endpoint_attr *attr,
 		      struct rdma_offer **out, struct sl_why *why);
-/* What its port is like now. Under setup_lock. */
+/* The state of its port now. Under setup_lock. */
 void rdma_rail_describe(struct rdma_rail *rail);
 /* Destroys what is left of its queue pairs; control calls. */
 void rdma_offer_close(struct rdma_offer *o);

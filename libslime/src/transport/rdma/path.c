@@ -19,7 +19,7 @@
 #include "src/transport/rdma/wire.h"
 #include "src/transport/rdma/work.h"
 
-/* Who got no CPU for long looks in between. */
+/* A thread that got no CPU for long polls in between. */
 #define LOOK_NS (RDMA_DRAIN_NS / 2)
 /* After one that lasted so long the pauses begin anew. */
 #define LASTS_NS (10 * SL_NS_PER_S)

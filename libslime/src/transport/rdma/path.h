@@ -140,7 +140,8 @@ bool rdma_path_has_failed_cq(const struct rdma_path *p);
 void rdma_path_fail_locked(struct rdma_path *p, int cause, const char *why);
 /* Its port is not active: as above, but where it is the last, when another has come up. */
 void rdma_path_port_down(struct rdma_path *p, const char *why);
-/* What was kept though its port is down is left, as far as there are others. Under lock. */
+/* Rails that were kept although their ports are down are left, as far as there are others. Under
+ * lock. */
 void rdma_path_leave_ports_that_are_down(struct rdma_conn *c);
 /* The port is active again; or it changed otherwise, and may be usable. [token] */
 void rdma_path_port_up(struct rdma_path *p);
@@ -202,7 +203,7 @@ bool rdma_path_take_address(struct rdma_path *p, const struct sl_msg *m); /* RAI
 void rdma_path_peer_risen(struct rdma_path *p);
 void rdma_path_spoke(struct rdma_path *p); /* the peer, over it: it has risen there */
 
-/* What it needs of path.c. */
+/* The parts of path.c that it needs. */
 /* It has risen: it takes over from one that failed meanwhile, if no other could. Under lock. */
 void rdma_path_take_over(struct rdma_path *p);
 void rdma_path_set_state(struct rdma_path *p, enum rdma_path_state state);

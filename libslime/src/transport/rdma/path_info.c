@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people are told of a rail. */
+/* The description of a rail for people. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "src/transport/rdma/wire.h"
 
 static const enum slime_rail_state public_states[RDMA_PATH_STATES] = {
-	/* Before the link is up, when nobody asks. */
+	/* Before the link is up, when no caller asks. */
 	[RDMA_PATH_FALLEN] = SLIME_RAIL_RISING,
 	[RDMA_PATH_RAISING] = SLIME_RAIL_RISING,
 	[RDMA_PATH_SPOILED] = SLIME_RAIL_RISING,

@@ -156,7 +156,7 @@ void rdma_path_try(struct rdma_path *p)
 	if (p->state != RDMA_PATH_DOWN || p->failed || rdma_state(c) != RDMA_CONN_UP ||
 	    atomic_load(&c->ending))
 		return;
-	/* A device that failed is opened again when nobody uses it any more. */
+	/* A device that failed is opened again when no link uses it any more. */
 	if (atomic_load(&p->rail->nic->dead))
 		return;
 	sl_lock(&c->lock);

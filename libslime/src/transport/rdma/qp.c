@@ -226,7 +226,7 @@ int rdma_qp_close(struct rdma_qp *q)
 void rdma_qp_free(struct rdma_qp *q)
 {
 	table_remove(q);
-	/* What it has to say still goes there. */
+	/* Its remaining completions still go there. */
 	if (!q->stays)
 		release(q, q->cq);
 	free(q->sent);
@@ -254,7 +254,7 @@ static bool post_marker(struct rdma_qp *q)
 static void do_without_marker(struct rdma_qp *q)
 {
 	q->marker_seen = true;
-	/* Who takes the last of them this moment looks in the opposite order. */
+	/* The thread that takes the last of them at this moment reads in the opposite order. */
 	if (!q->n_posted)
 		q->drained = true;
 }

@@ -31,7 +31,7 @@ struct slime_op;
 
 #define RDMA_NUMBER_MASK 0xffffffu /* of packets: 24 bits */
 
-/* What lies in a send queue: all that is needed to send it again. */
+/* An entry of a send queue: everything that is needed to send it again. */
 struct rdma_sent {
 	struct slime_op *op;  /* that it is of; NULL */
 	struct rdma_key *key; /* of what it reads or writes */
@@ -57,8 +57,8 @@ struct rdma_qp {
 	uint64_t wr_id;		   /* what all of its work requests have, in this life of it */
 	uint32_t psn;
 	struct rdma_qp_address peer;
-	/* Packets of the peer's that arrived before it was brought up again: counted by who hears
-	 * them, while a worker may still be at other queue pairs of the rail. */
+	/* Packets of the peer's that arrived before it was brought up again: counted by the thread
+	 * that receives them, while a worker may still be at other queue pairs of the rail. */
 	_Atomic uint32_t n_heard;
 	uint32_t n_receives; /* depth of the receive queue */
 	uint32_t n_first;    /* of them are posted when it comes up. The worker's that does it */

@@ -45,7 +45,7 @@ static int to_init(struct rdma_qp *q)
 		ibv_modify_qp(q->ibv, &attr,
 			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 
-	/* Else it is in RESET still, and whatever is wrong may be over with the next try. */
+	/* Otherwise it is in RESET still, and the obstacle may be over with the next try. */
 	if (!ret)
 		q->is_new = false;
 	return ret;
@@ -130,9 +130,9 @@ static int to_rts(struct rdma_qp *q, const struct rdma_rail *rail,
 }
 
 /*
- * irdma takes what is to be reset to ERR, and it may well say RESET when it is asked
- * (ibv_query_qp): nobody can tell but by this. All else that is told to INIT was taken by the same
- * queue pair when it was new; what of it drivers check is within bounds that stay.
+ * irdma moves a queue pair that is to be reset to ERR, and may well report RESET when it is asked
+ * (ibv_query_qp): only this shows it. All other attributes for INIT were accepted by the same queue
+ * pair when it was new; those of them that drivers check are within bounds that stay.
  */
 static int to_init_again(struct rdma_qp *q)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a connection receives: messages, control frames, and what comes before it is up. */
+/* The input of a connection: messages, control frames, and messages before it is up. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -144,7 +144,7 @@ void rdma_receive_forget_early(struct rdma_conn *c)
 	c->n_early = 0;
 }
 
-/* What comes before we are up, or when we leave; false: broken protocol. */
+/* Messages that come before we are up, or when we leave; false: broken protocol. */
 static __attribute__((cold, noinline)) bool take_early_or_late(struct rdma_conn *c,
 							       struct rdma_qp *q,
 							       const struct sl_msg *m,

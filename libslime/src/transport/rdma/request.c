@@ -13,7 +13,7 @@
 
 /* ---- the piece ---- */
 
-/* What a request needs to know of the piece that the work stands at. */
+/* The part of the piece at which the work stands that a request needs. */
 struct place {
 	const struct slime_xfer *x;
 	struct rdma_mr *mr;
@@ -34,8 +34,8 @@ static void stand(struct place *p, const struct sl_work *w, const struct slime_x
 	p->left = x->len - w->byte;
 }
 
-/* What the peer's region has to grant, and ours to be ready for: one bit says both. It is taken
- * once, since behind an acquire the compiler looks at the op again. */
+/* The access that the peer's region has to grant, and for which ours has to be ready: one bit says
+ * both. It is read once, since after an acquire the compiler reads the op again. */
 static inline uint32_t access_of(const struct sl_work *w)
 {
 	return w->kind == SLIME_KIND_READ ? SLIME_ACCESS_REMOTE_READ : SLIME_ACCESS_REMOTE_WRITE;
@@ -170,7 +170,7 @@ static __attribute__((noinline)) uint32_t extend(const struct rdma_nic *nic, str
 	return len;
 }
 
-/* What a request says beside its number, its list and how it is sent. */
+/* The contents of a request beside its number, its list and how it is sent. */
 static inline void aim(const struct rdma_qp *q, const struct slime_op *op, const struct place *p,
 		       struct ibv_send_wr *wr)
 {

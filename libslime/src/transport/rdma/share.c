@@ -2,7 +2,7 @@
 #include "base/clock.h"
 #include "src/transport/rdma/share.h"
 
-/* What a measurement counts beside those before it. */
+/* The weight of a measurement beside those before it. */
 #define PARTS 4
 
 void rdma_share_begin(struct rdma_share *s, uint64_t n_bytes, uint64_t now_ns)
@@ -40,7 +40,7 @@ uint32_t rdma_share_weight(const struct rdma_share *s, uint64_t max_rate)
 {
 	uint32_t weight;
 
-	/* Who was not measured yet counts as the fastest. */
+	/* A rail that was not measured yet counts as the fastest. */
 	if (!s->rate || s->rate >= max_rate)
 		return RDMA_SHARE_WHOLE;
 	weight = (uint32_t)((double)s->rate / (double)max_rate * RDMA_SHARE_WHOLE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What abandon() refused is asked for again when devices let go of something. */
+/* A job that abandon() refused is asked for again when devices release something. */
 #include "src/transport/rdma/job.h"
 #include "src/transport/rdma/tidy.h"
 #include "src/transport/rdma/transport.h"

@@ -39,7 +39,7 @@ static int offer(struct sl_transport *transport, const struct sl_link_id *self,
 	if (!ret)
 		ret = rdma_offer_create(t, attr, &o, why);
 	pthread_mutex_unlock(&t->setup_lock);
-	/* What is closed for the next one is closed by the holder of the token. */
+	/* Connections that are closed for the next one are closed by the holder of the token. */
 	if (ret && rdma_devices_are_to_close(t))
 		t->base.env->kick(t->base.env->arg);
 	if (ret)
@@ -63,7 +63,7 @@ static unsigned run_todo(struct rdma_transport *t)
 	struct sl_todo_entry *e;
 	unsigned n = 0;
 
-	/* What comes in meanwhile has its turn in the next pass. */
+	/* Messages that come in meanwhile have their turn in the next pass. */
 	while (passes-- && (e = sl_todo_take(&t->todo)))
 		n += rdma_conn_run(SL_CONTAINER_OF(e, struct rdma_conn, todo));
 	return n;
@@ -126,7 +126,7 @@ static bool withdraw(struct sl_transport *transport, const struct sl_region *r, 
 	return false;
 }
 
-/* Its link's queue pairs are destroyed, and who uses its key over another was not given it. */
+/* The link's queue pairs are destroyed, and the key was not given to peers of other links. */
 static bool abandon(struct sl_transport *transport, const struct sl_region *r)
 {
 	return rdma_mr_release(rdma_of(transport), r);
@@ -231,7 +231,7 @@ static void forget(struct sl_transport *transport)
 
 	while ((e = sl_list_pop(&t->offers)))
 		rdma_offer_forget(SL_CONTAINER_OF(e, struct rdma_offer, link));
-	/* What libibverbs has is the parent's. */
+	/* The objects of libibverbs are the parent's. */
 	for (unsigned i = 0; i < t->n_open; i++) {
 		for (unsigned k = 0; k < t->nics[i]->n_cqs; k++)
 			free(atomic_load(&t->nics[i]->cqs[k]));

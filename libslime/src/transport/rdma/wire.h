@@ -146,7 +146,7 @@ int rdma_rail_read(struct rdma_rail_address *a, unsigned n_qps, const struct sl_
 
 /* One end's word for it that it holds the link's key, and means these two candidates. */
 struct rdma_proof {
-	bool initiator; /* whose proof it is */
+	bool initiator; /* the end that made the proof */
 	struct sl_link_id initiator_id, acceptor_id;
 	const uint8_t *initiator_bytes, *acceptor_bytes; /* candidates */
 	size_t initiator_len, acceptor_len;

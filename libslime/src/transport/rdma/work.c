@@ -139,7 +139,7 @@ static void look_ahead_all(struct rdma_conn *c)
 	unsigned n = 0;
 	struct sl_list *e;
 
-	/* Whatever became of what was asked when it was looked at. */
+	/* The op may have changed since it was read. */
 	if (sl_work_at(&first->work))
 		ask_key(c, first, first->work.piece);
 	sl_list_for_each (e, &c->works) {
@@ -274,7 +274,7 @@ __attribute__((always_inline)) static inline int post(struct rdma_conn *c, struc
 	return ret;
 }
 
-/* What one queue pair takes of the works, in one post; why it took no more: 0 they are all posted,
+/* The works that one queue pair takes in one post; and why it took no more: 0 they are all posted,
  * or as add_op(). */
 static int pump_qp(struct rdma_conn *c, struct rdma_qp *q, uint32_t room, uint64_t share)
 {
@@ -339,7 +339,7 @@ static inline struct rdma_qp *pick(struct rdma_conn *c, uint64_t len)
 	return c->qps[0]->path->usable ? c->qps[0] : NULL;
 }
 
-/* What one of several queue pairs takes of the op that is next before another has its turn. */
+/* The part of the next op that one of several queue pairs takes before another has its turn. */
 static uint64_t share_of(const struct rdma_conn *c, const struct rdma_path *p)
 {
 	const struct slime_op *op = SL_CONTAINER_OF(c->works.next, struct slime_op, link);

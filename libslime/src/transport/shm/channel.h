@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The unix socket beside the shared segment: what needs descriptors, and what must be heard of a
- * peer whose memory says nothing. Packets of a fixed form; docs/wire.md has the bytes.
+ * The unix socket beside the shared segment: for messages with descriptors, and for those that
+ * arrive although the peer's memory is silent. Packets of a fixed form; docs/wire.md has the bytes.
  */
 #ifndef SL_SHM_CHANNEL_H
 #define SL_SHM_CHANNEL_H
@@ -50,8 +50,8 @@ struct shm_packet {
 #define SHM_FOREIGN_REQUIRED 2 /* of SEGMENT and ACCEPT */
 #define SHM_FOREIGN_REACHED  4 /* of ACCEPT and READY: the sender reaches the other's memory */
 
-/* A bell; does not wait, whatever the peer does. -EAGAIN: no room, so that the peer has something
- * to wake up for. */
+/* A bell; does not wait, in whatever state the peer is. -EAGAIN: no room, so that the peer has
+ * something to wake up for. */
 int shm_channel_ring(int sock);
 
 /* -EAGAIN: no room; the peer does not read. Descriptors stay the caller's. */

@@ -277,7 +277,7 @@ static void on_sock(struct sl_source *s, uint32_t events)
 			return;
 		}
 		if (!ret) {
-			/* Who rings may be silent on what it is asked for. */
+			/* A peer that rings may not answer. */
 			if (p.kind != SHM_BELL)
 				shm_given_hear(&c->given);
 			ret = on_packet(c, &p);
@@ -296,7 +296,7 @@ static void on_pid(struct sl_source *s, uint32_t events)
 	struct shm_conn *c = SL_CONTAINER_OF(s, struct shm_conn, pid_source);
 
 	(void)events;
-	/* Nobody can reach our memory through it any more. */
+	/* No peer can reach our memory through it any more. */
 	shm_given_free(&c->given);
 	shm_conn_end(c, -ECONNRESET, "the peer's process died");
 }

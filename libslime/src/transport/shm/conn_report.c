@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What its parts and other threads report to a connection, which ends in its next pass. */
+/* Reports of its parts and of other threads to a connection, which ends in its next pass. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

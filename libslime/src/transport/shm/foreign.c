@@ -12,7 +12,7 @@
 
 /* Stretches that one system call moves. */
 #define STRETCHES_PER_CALL 256
-/* What one system call moves at most. */
+/* The most that one system call moves. */
 #define BYTES_PER_CALL 0x7ffff000
 
 /* The mark is the first stretch. Where it is not mapped, nothing behind it is moved; where other

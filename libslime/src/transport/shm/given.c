@@ -20,7 +20,7 @@ static bool test_bit(const uint64_t *bits, uint32_t id)
 static void announced(struct shm_given *g, uint32_t id)
 {
 	g->announced[id / WORD_BITS] |= UINT64_C(1) << id % WORD_BITS;
-	/* What could not be sent before it did not have to answer. */
+	/* A message that could not be sent before needed no answer. */
 	if (!g->n_announced++)
 		g->asked_ns = sl_clock_ns();
 	else if (!g->asked_more_ns)
@@ -39,7 +39,7 @@ static void unannounced(struct shm_given *g, uint32_t id)
 static int given_set(struct shm_given *g, uint32_t id, uint64_t generation)
 {
 	if (!g->generations) {
-		/* Whose pages come as they are used. */
+		/* Memory whose pages are allocated as they are used. */
 		g->generations = calloc(SHM_REGIONS_MAX + SHM_REGIONS_MAX / WORD_BITS,
 					sizeof(*g->generations));
 		if (!g->generations)
@@ -96,7 +96,7 @@ void shm_given_free(struct shm_given *g)
 	free(generations);
 }
 
-/* Who guesses is told no more than of a region that is not there. */
+/* A peer that guesses gets the same answer as for a region that does not exist. */
 static int check_secret(struct shm_conn *c, const struct shm_packet *asked)
 {
 	const uint64_t secret[2] = { asked->b, asked->c };
@@ -107,7 +107,7 @@ static int check_secret(struct shm_conn *c, const struct shm_packet *asked)
 	return ret ? -ESTALE : 0;
 }
 
-/* What the peer is told of a region it asks for. */
+/* The answer to a peer that asks for a region. */
 static int give(struct shm_conn *c, const struct shm_packet *asked, struct shm_packet *said)
 {
 	const struct sl_transport_env *env = c->t->base.env;
@@ -157,8 +157,8 @@ static uint64_t silent_since(const struct shm_given *g, uint64_t timeout_ns)
 	return more > g->asked_ns + timeout_ns ? more - timeout_ns : g->asked_ns;
 }
 
-/* Announce it once; whether the peer has it no more. Who cannot be told any more was told of the
- * end. */
+/* Announce it once; returns whether the peer has released it. A peer that cannot be told any more
+ * was told of the end. */
 static bool withdraw_from(const struct shm_transport *t, struct shm_given *g, int sock,
 			  const struct sl_region *r, uint64_t *last)
 {

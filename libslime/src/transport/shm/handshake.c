@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a connection comes up: the dial, then what each end hands to the other. Nothing of the peer's
- * is used before it was looked at, and nobody posts before both know that the other is there.
+ * How a connection comes up: the dial, then the memory that each end hands to the other. All input
+ * of the peer is checked before it is used, and neither end posts before both know that the other
+ * is there.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -91,7 +92,7 @@ static bool suits(struct shm_conn *c, bool works)
 	return false;
 }
 
-/* What SEGMENT and ACCEPT have in common. */
+/* The common part of SEGMENT and ACCEPT. */
 static int take_peer(struct shm_conn *c, const struct shm_packet *p, int page_fd, int board_fd)
 {
 	int ret = p->id < SHM_BOARD_BITS ? watch_process(c, c->sock.fd, p->c) : -EPROTO;
@@ -308,7 +309,7 @@ void shm_handshake_again(struct sl_timer *t)
 		shm_conn_end(c, ret, shm_handshake_error(ret));
 }
 
-/* Check whose socket it is before anything is sent. The peer's listener does the same. */
+/* Check which process has the socket before anything is sent. The peer's listener does the same. */
 static int check_user(const struct shm_conn *c, int fd)
 {
 	struct ucred who;

@@ -16,7 +16,8 @@
 #define MADV_POPULATE_READ 22
 #endif
 
-/* Bytes whose pages are fetched at once: what comes meanwhile waits for some microseconds. */
+/* Bytes whose pages are fetched at once: messages that come meanwhile wait for some microseconds.
+ */
 #define WARM_STEP (UINT64_C(64) << 10)
 
 static struct shm_map *map_at(struct shm_conn *c, uint32_t id)
@@ -100,7 +101,7 @@ static int ask_for_same(struct shm_conn *c, struct shm_map *m, const struct slim
 	case SHM_MAP_READY: /* since we looked */
 		return 0;
 	case SHM_MAP_REFUSED:
-		/* What we lacked is no property of the region: who comes next asks again. */
+		/* The missing resource is no property of the region: the next caller asks again. */
 		if (status == -ENOMEM || status == -EMFILE)
 			atomic_store(&m->state, SHM_MAP_NONE);
 		return status;
@@ -119,7 +120,7 @@ static int ask_for(struct shm_conn *c, const struct slime_remote_mr *r)
 							    : ask_for_other(c, m, r);
 }
 
-/* What is not mapped: why not, or -EINPROGRESS. */
+/* The error for memory that is not mapped, or -EINPROGRESS. */
 static int ask(struct shm_conn *c, const struct slime_remote_mr *r)
 {
 	int ret;
@@ -218,8 +219,8 @@ static int map_region(struct shm_conn *c, struct shm_map *m, struct shm_packet *
 
 	if (p->b > p->c || p->len > p->c - p->b)
 		return -EPROTO;
-	/* Its owner can punch a hole into it, and who touches that without a huge page left has
-	 * SIGBUS. Our own user's processes have other ways to end us. */
+	/* Its owner can punch a hole into it, and a thread that touches that without a huge page
+	 * left gets SIGBUS. Processes of our own user have other ways to end us. */
 	if (!c->same_user && is_of_huge_pages(p->fds[0]))
 		return -EOPNOTSUPP;
 	ret = shm_map_sealed(p->fds[0], p->c, prot, &m->mapping);
@@ -251,14 +252,14 @@ unsigned shm_map_warm(struct shm_conn *c)
 	return 1;
 }
 
-/* What an owner can say of a region it is asked for: other values mean something here. */
+/* The answers that an owner can give about a region: other values mean something here. */
 static bool is_answer(int status)
 {
 	return status == 0 || status == -ESTALE || status == -EACCES || status == -EOPNOTSUPP ||
 	       status == -ENOMEM;
 }
 
-/* Under lock: who asked still has it between sending and noting that it did. */
+/* Under lock: the asking thread still has it between sending and noting that it did. */
 static int take_answer(struct shm_conn *c, struct shm_map *m, struct shm_packet *p)
 {
 	int ret = p->fds_lost ? -EMFILE : p->status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What outlives a connection: that a peer still has regions of ours. They stay fenced until it lets
- * go of them or exits.
+ * The part that outlives a connection: regions of ours that the peer still has. They stay fenced
+ * until it releases them or exits.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -75,8 +75,8 @@ static inline void ring_peer(struct shm_conn *c)
 		wake_peer(c);
 }
 
-/* The connection whose messages this thread takes: what it posts meanwhile is looked after when it
- * is done, for a fence waits until what was written has left this CPU. */
+/* The connection whose messages this thread takes: messages that it posts meanwhile are announced
+ * when it is done, since a fence waits until all writes have left this CPU. */
 static SL_PER_THREAD const struct shm_conn *draining;
 
 /* ---- entries ---- */
@@ -273,7 +273,7 @@ static unsigned take_next(void *arg)
 static inline void write_payload(struct shm_entry *e, const struct sl_msg *m,
 				 const uint8_t *payload)
 {
-	/* Who wrote it a lap ago, if that was another thread, is done with it. */
+	/* The thread that wrote it a lap ago, if that was another one, is done with it. */
 	(void)atomic_load_explicit(&e->seq, memory_order_acquire);
 	if (payload)
 		sl_copy_short(e->payload, payload, m->len);
@@ -317,8 +317,8 @@ static inline void announce(struct shm_conn *c)
 		ring_peer(c);
 }
 
-/* Take an entry, write it, publish it: those that others take meanwhile are read after it. going:
- * as in struct sl_post; NULL: nobody is told. */
+/* Take an entry, write it, publish it: entries that other threads take meanwhile are read after it.
+ * going: as in struct sl_post; NULL: no callback. */
 static inline void post(struct shm_conn *c, const struct sl_msg *m, const uint8_t *payload,
 			_Atomic uint64_t *going)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What two ends of a shm connection share: one memfd with two halves, each written by one end and
- * read by the other. The reader trusts nothing in it: it copies a message once and checks the copy.
+ * The shared memory of both ends of a shm connection: one memfd with two halves, each written by
+ * one end and read by the other. The reader trusts nothing in it: it copies a message once and
+ * checks the copy.
  */
 #ifndef SL_SHM_SEGMENT_H
 #define SL_SHM_SEGMENT_H
@@ -18,7 +19,7 @@
  * written last. */
 struct shm_entry {
 	_Atomic uint64_t seq; /* the entry's number, from 1 on */
-	struct sl_msg m;      /* of whose slot SHM_SLOT_HERE says that the payload is here */
+	struct sl_msg m;      /* the slot in which SHM_SLOT_HERE says that the payload is here */
 	uint8_t payload[SL_SHORT_LEN];
 } __attribute__((aligned(2 * SL_CACHE_LINE)));
 
@@ -86,8 +87,8 @@ int shm_segment_map(int fd, struct shm_segment **out);
 
 void shm_segment_unmap(struct shm_segment *s);
 
-/* The page of a context, with its mark: ours to write, and its memfd read-only for everybody else.
- */
+/* The page of a context, with its mark: only we can write it, and its memfd is read-only for all
+ * others. */
 int shm_page_create(struct shm_page **out, int *fd);
 int shm_page_map(int fd, const struct shm_page **out);
 void shm_page_unmap(const struct shm_page *page);

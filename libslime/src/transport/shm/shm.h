@@ -98,7 +98,7 @@ struct shm_given {
 
 /*
  * A peer whose connection ended here and that still has regions of ours: they stay fenced until it
- * lets go of them or exits.
+ * releases them or exits.
  */
 struct shm_retained {
 	struct sl_list link;
@@ -288,7 +288,7 @@ int shm_handshake_dial(struct shm_conn *c); /* an initiator's first step. Negati
 const char *shm_handshake_error(int ret);   /* and what that means */
 void shm_handshake_again(
 	struct sl_timer *t); /* the timer's: the queue of the peer's listener was full */
-/* A socket whose other end has proven itself: a sl_link_listener_fn. */
+/* A socket whose other end has proven that it holds the key: a sl_link_listener_fn. */
 void shm_conn_greeted(struct sl_transport *t, struct sl_conn *conn, int fd, uint16_t stream);
 /* SEGMENT, ACCEPT or READY arrived: 0, or the negative errno that ends the connection. */
 int shm_handshake_packet(struct shm_conn *c, struct shm_packet *p);

@@ -8,10 +8,10 @@
 #define TURN_BYTES (UINT64_C(128) << 10)
 /* The same of a work that is alone on its link. */
 #define ALONE_BYTES (UINT64_C(1) << 20)
-/* What counts as another pass: the poller is looked at after 4 MiB, as after 64 passes. Until then
+/* The bytes that count as another pass: the poller runs after 4 MiB, as after 64 passes. Until then
  * a peer's goodbye is not heard, which may have given up the memory we write. */
 #define BYTES_OF_ONE_PASS (UINT64_C(64) << 10)
-/* What the kernel maps around a page that is read for the first time. */
+/* The pages that the kernel maps around a page that is read for the first time. */
 #define FETCHED_AROUND 65536
 
 /* ---- copies ---- */
@@ -78,8 +78,8 @@ static int copy_mapped(const struct shm_map *m, struct sl_work *w, uint64_t *bud
 }
 
 /*
- * Whether what was read is what the peer lent: it is while the peer has not begun to give its ops
- * back, whose memory is its user's again then.
+ * Whether the bytes that were read are those that the peer lent: so they are while the peer has not
+ * begun to give its ops back, whose memory is its user's again then.
  */
 static bool is_confirmed(const struct shm_conn *c)
 {
@@ -198,7 +198,7 @@ static struct slime_op *op_of(struct sl_list *e)
 	return SL_CONTAINER_OF(e, struct slime_op, link);
 }
 
-/* Out of the list, where nobody else takes it: works are run with the token only. */
+/* Out of the list, where no other thread takes it: works are run with the token only. */
 static void unpark(struct shm_conn *c, struct slime_op *op)
 {
 	pthread_mutex_lock(&c->lock);
@@ -251,7 +251,7 @@ unsigned shm_work_turn(struct shm_conn *c, uint64_t *budget)
 			break;
 		}
 		if (ret != -EINPROGRESS) {
-			/* What is fenced behind it goes ahead once it is out of the list. */
+			/* Works that are fenced behind it continue once it is out of the list. */
 			if (!ret)
 				announce(c, &op->work);
 			unpark(c, op);

@@ -28,7 +28,7 @@ static void conn_close(struct sl_conn *conn, int cause, const char *why)
 	struct tcp_conn *c = tcp_conn_of(conn);
 	bool ends;
 
-	/* What ends for another reason may yet go on: it learns that it is not to. */
+	/* A work that ends for another reason may still continue: it learns that it must not. */
 	pthread_mutex_lock(&c->lock);
 	c->shut = true;
 	ends = atomic_load(&c->ending);
@@ -229,7 +229,7 @@ static int on_open(struct tcp_stream *s, const struct tcp_head *h)
 	pthread_mutex_unlock(&c->lock);
 	s->opened = true;
 	c->n_opened++;
-	/* What comes on the others is looked at when the link is up. */
+	/* Input on the other streams is read when the link is up. */
 	if (s->index)
 		tcp_stream_pause(s, true);
 	tcp_tx_flush(s);
@@ -333,7 +333,7 @@ static void end(struct tcp_conn *c)
 	events->broken(owner, cause, why.text);
 }
 
-/* Streams whose turn was over before all was looked at. */
+/* Streams whose turn was over before all input was read. */
 static unsigned receive_on(struct tcp_conn *c)
 {
 	unsigned n = 0;

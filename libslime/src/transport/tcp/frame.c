@@ -5,7 +5,7 @@
 
 #include "base/wire.h"
 
-/* What a kind may carry. */
+/* The frames that a kind may carry. */
 static const struct bounds {
 	uint16_t count_min, count_max;
 	uint32_t len_max;

@@ -87,7 +87,7 @@ int tcp_pieces_read(struct tcp_piece *pieces, const struct tcp_head *h, const ui
 /* Its payload has the length that h says, and a slot that holds it. */
 int tcp_msg_read(struct sl_msg *m, const struct tcp_head *h, const uint8_t in[TCP_MSG_LEN]);
 
-/* What a region's check says, as a code, and a code as the status of an op. */
+/* The result of a region's check, as a code, and a code as the status of an op. */
 enum tcp_code tcp_code_of(int err);
 int tcp_code_status(uint64_t code);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Links that we closed and whose peer stands still. Their connections have ended, with their ops
- * and all memory of others; what they had to say is a copy here, with the goodbye at its end, and
- * leaves as the peer reads on. No stream is closed before the peer has left: its end would be heard
- * of before the goodbye on another one.
+ * Links that we closed and whose peer is stopped. Their connections have ended, with their ops and
+ * all memory of callers; the unsent bytes are a copy here, with the goodbye at its end, and leave
+ * as the peer reads on. No stream is closed before the peer has left: its end would arrive before
+ * the goodbye on another one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 /* So many at a time; the oldest makes room. */
 #define LINGERING_MAX 16
-/* Who stands still for longer finds the link dead. */
+/* A peer that is stopped for longer finds the link dead. */
 #define LINGER_NS (60 * SL_NS_PER_S)
 
 struct socket {

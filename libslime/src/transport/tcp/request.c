@@ -10,7 +10,7 @@
 #define SPREAD_ABOVE (UINT64_C(4) << 20)
 #define SHARE_ALIGN  (UINT64_C(64) << 10)
 
-/* What is noted in op->priv. */
+/* The values that are noted in op->priv. */
 enum note {
 	NOTE_PENDING, /* requests that did not end */
 	NOTE_STATUS,  /* of the first that failed */
@@ -218,7 +218,7 @@ static bool account(struct tcp_conn *c, struct slime_op *op, int status, uint32_
 		op->priv[NOTE_STATUS] = (uint64_t)-status;
 	op->priv[NOTE_PENDING]--;
 	if (op->priv[NOTE_STATUS] && !(op->priv[NOTE_MADE] & NOTE_ALL)) {
-		/* What was not asked for yet never will be. */
+		/* Requests that were not sent yet never will be. */
 		op->priv[NOTE_MADE] |= NOTE_ALL;
 		sl_list_remove(&op->link);
 	}

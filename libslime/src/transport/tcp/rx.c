@@ -20,7 +20,7 @@
 /* So long a message waits for others of its turn. */
 #define TOGETHER_NS (20 * SL_NS_PER_US)
 
-/* Whose turn this thread is in. */
+/* The stream whose turn this thread runs. */
 static SL_PER_THREAD struct tcp_stream *in_turn;
 
 /* ---- frames that are complete ---- */
@@ -312,7 +312,7 @@ static bool is_write(const struct tcp_rx *rx)
 	return rx->head.kind == TCP_WRITE || rx->head.kind == TCP_WRITE_IMM;
 }
 
-/* What of the payload is in the buffer goes to its places. */
+/* The part of the payload that is in the buffer goes to its target. */
 static void payload_from_buf(struct tcp_rx *rx)
 {
 	uint64_t n = rx->end - rx->at, done = 0;
@@ -412,8 +412,8 @@ static void fail(struct tcp_stream *s, int err)
 		tcp_conn_fail(s->conn, -ECONNRESET, strerror(-err));
 }
 
-/* What was read and not parsed is known to us alone: the poller, on which others sleep, tells of
- * what the kernel has. */
+/* Only we know of bytes that were read and not parsed: the poller, on which others sleep, reports
+ * bytes in the kernel. */
 static void come_again(struct tcp_stream *s)
 {
 	s->rx->more = true;

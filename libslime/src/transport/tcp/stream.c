@@ -103,7 +103,7 @@ void tcp_stream_leave(struct tcp_stream *s)
 	tcp_tx_unlock(s);
 }
 
-/* Regions that requests of the peer hold; nobody receives or sends for them any more. */
+/* Regions that requests of the peer hold; no thread receives or sends for them any more. */
 static void release_held(struct tcp_stream *s)
 {
 	struct sl_list *e;

@@ -35,7 +35,7 @@
 #define TCP_RX_BUF	9216			   /* read ahead of what is parsed */
 #define TCP_WITHDRAWN	64			   /* withdrawn regions that are remembered */
 #define TCP_HOT_PASSES	256 /* passes without an event before the poller alone looks */
-#define TCP_ACTIVE_MAX	4   /* connections whose sockets are looked at in every pass */
+#define TCP_ACTIVE_MAX	4   /* connections whose sockets are polled in every pass */
 #define TCP_CROWD	64  /* events on those alone, after which there are no others */
 
 struct tcp_conn;
@@ -67,7 +67,7 @@ struct tcp_reply {
 	uint8_t code;
 };
 
-/* What is being sent: headers and lists in heads, payload where it lies. Under tx_lock. */
+/* The output: headers and lists in heads, payload where it lies. Under tx_lock. */
 struct tcp_batch {
 	struct iovec iov[TCP_BATCH_IOVS];
 	unsigned at, n;
@@ -86,11 +86,11 @@ enum tcp_rx_step {
 	TCP_RX_PAYLOAD,
 };
 
-/* What is being received. [token] */
+/* The input. [token] */
 struct tcp_rx {
 	enum tcp_rx_step step;
 	struct tcp_head head;
-	struct tcp_request *request; /* DATA: whose */
+	struct tcp_request *request; /* DATA: the op or request it belongs to */
 	struct sl_msg msg;
 	int status;	  /* WRITE: refused, and its payload is thrown away */
 	bool holds;	  /* WRITE: counts as user of the regions of its pieces; under conn->lock */
@@ -154,7 +154,7 @@ enum tcp_conn_state {
 	TCP_CONN_ENDED,
 };
 
-/* What a stream tells its connection: OPEN or READY arrived. 0, -EPROTO. [token] */
+/* The report of a stream to its connection: OPEN or READY arrived. 0, -EPROTO. [token] */
 struct tcp_conn_parts {
 	int (*on_open)(struct tcp_stream *s, const struct tcp_head *h);
 	int (*on_ready)(struct tcp_conn *c);
@@ -193,7 +193,7 @@ struct tcp_conn {
 	pthread_mutex_t lock;
 	_Atomic bool ending; /* end_* say why it is to end */
 	_Atomic bool left;   /* the peer has seen that we leave */
-	bool shut;	     /* closed by us, whatever end_* say */
+	bool shut;	     /* closed by us, whichever values end_* have */
 	bool end_local;
 	int end_cause;
 	struct sl_why end_why;
@@ -291,7 +291,7 @@ socklen_t tcp_address_len(const struct sockaddr_storage *a);
 int tcp_listen(struct sockaddr_storage *a, int *out);
 /* A non-blocking socket that connects, or has failed at once. Negative errno. */
 int tcp_dial(const struct sockaddr_storage *a, int *out);
-/* What every stream has. Negative errno. */
+/* The common parts of all streams. Negative errno. */
 int tcp_set_options(int fd, uint32_t user_timeout_ms);
 /* A candidate: family, port, address. The reader takes hostile bytes: -EINVAL. */
 void tcp_write_candidate(const struct sockaddr_storage *a, struct sl_writer *w);

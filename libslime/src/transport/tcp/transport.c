@@ -176,7 +176,7 @@ static unsigned run_todo(struct tcp_transport *t)
 	unsigned n = 0;
 	struct sl_todo_entry *e;
 
-	/* What comes in meanwhile has its turn in the next pass. */
+	/* Connections that come in meanwhile have their turn in the next pass. */
 	while (passes-- && (e = sl_todo_take(&t->todo)))
 		n += tcp_conn_run(SL_CONTAINER_OF(e, struct tcp_conn, todo));
 	return n;
@@ -244,7 +244,8 @@ static unsigned progress(struct sl_transport *transport)
 	return sl_todo_count(&t->todo) || !sl_list_empty(&t->active) ? look(t) : 0;
 }
 
-/* The poller tells of everything at any time: who is about to sleep on it need not look. */
+/* The poller reports everything at any time: a thread that is about to sleep on it need not poll.
+ */
 static void arm(struct sl_transport *transport)
 {
 	tcp_of(transport)->armed = true;
@@ -255,7 +256,7 @@ static void disarm(struct sl_transport *transport)
 	tcp_of(transport)->armed = false;
 }
 
-/* Who stalls is given a time of its own: withdraw.c. */
+/* A peer that stalls gets its own time limit: withdraw.c. */
 static bool withdraw(struct sl_transport *transport, const struct sl_region *r, uint64_t *asked_ns)
 {
 	struct tcp_transport *t = tcp_of(transport);

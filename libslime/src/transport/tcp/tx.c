@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sending. Whoever has something to send does it itself, unless another thread is at it, which then
- * looks again. Frames that wait are gathered into one system call; payload is sent from where it
- * lies.
+ * Sending. Each thread sends its own output, unless another thread is sending, which then checks
+ * again. Frames that wait are gathered into one system call; payload is sent from where it lies.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -345,8 +344,8 @@ static ssize_t send_some(struct tcp_stream *s)
 	return n;
 }
 
-/* What a peer said before it hung up, a goodbye perhaps, is read first: the poller tells of the
- * end. */
+/* Messages that a peer sent before it hung up, a goodbye perhaps, are read first: the poller
+ * reports the end. */
 static void fail(struct tcp_stream *s, int err)
 {
 	if (err != EPIPE && err != ECONNRESET)
@@ -405,7 +404,7 @@ static void flush(struct tcp_stream *s, bool room)
 	send_wanted(s, room);
 }
 
-/* What of the batch is not sent goes behind the *len bytes at *to. */
+/* The rest of the batch, which was not sent, goes behind the *len bytes at *to. */
 static int append_rest(const struct tcp_batch *b, uint8_t **to, size_t *len)
 {
 	size_t left = b->bytes - b->sent;
@@ -429,7 +428,7 @@ static int append_rest(const struct tcp_batch *b, uint8_t **to, size_t *len)
 	return 0;
 }
 
-/* As next_batch(), which pays for nobody else, of one that leaves. */
+/* As next_batch(), which waits for no other connection, of one that leaves. */
 static bool next_goodbye(struct tcp_stream *s)
 {
 	struct tcp_conn *c = s->conn;

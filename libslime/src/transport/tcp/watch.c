@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whether the peers' hosts are alive. A peer whose process stands still lets its window close, and
- * its kernel goes on acknowledging: that is a stall, for as long as it takes. Death is when nothing
- * is acknowledged. The kernel's TCP_USER_TIMEOUT counts a closed window as both, so we look
- * ourselves; silence with nothing under way is what keep-alive is for.
+ * Whether the peers' hosts are alive. A stopped peer lets its window close, and its kernel goes on
+ * acknowledging: that is a stall, of any length. Death is when nothing is acknowledged. The
+ * kernel's TCP_USER_TIMEOUT counts a closed window as both, so we check ourselves; silence without
+ * pending data is for keep-alive.
  */
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -12,7 +12,7 @@
 #include "src/transport/tcp/tcp.h"
 
 #define CHECKS_PER_TIMEOUT 4
-/* Probes of a closed window in a row that nobody answered. */
+/* Probes of a closed window in a row that were not answered. */
 #define DEAD_PROBES 4
 
 static uint64_t timeout_ns(const struct tcp_transport *t)

@@ -31,7 +31,7 @@ static const char *what_happened(int status)
 	}
 }
 
-/* What else than the peer may be the reason. */
+/* Reasons other than the peer. */
 static const char *suspect(int status)
 {
 	switch (status) {

@@ -28,8 +28,9 @@ static bool stream_holds(const struct tcp_stream *s, const struct sl_region *r)
 }
 
 /*
- * The peer has so long to be done with r, from the first look on. A connection has one such clock:
- * another region waits for its turn, unless whoever waited for that one has not looked for long.
+ * The time that the peer has to be done with r, from the first check on. A connection has one such
+ * clock: another region waits for its turn, unless the thread that waited for that one has not
+ * checked for long.
  */
 static void be_patient(struct tcp_conn *c, const struct sl_region *r)
 {
