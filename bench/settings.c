@@ -222,6 +222,9 @@ static const struct cli_setting page_table[] = {
 	CLI_INT(struct page_settings, processes, "processes", .def = "1", .min = 1, .max = 64,
 		.help = "drive: processes that measure at the same time, each with these threads; their "
 			"figures are summed"),
+	CLI_INT(struct page_settings, readers, "readers", .def = "0", .min = 0, .max = 1024,
+		.help = "drive: begin to measure when so many reading processes of all hosts are in the "
+			"scope; 0: do not wait for others"),
 	CLI_FLAG(
 		struct page_settings, machine, "machine", .def = "false",
 		.help = "drive: so many processes for each RDMA device of the host, or of devices, on the "
@@ -321,6 +324,7 @@ static const struct cli_setting page_options[] = {
 	CLI_KEY("devices", "between.devices", .value = "DEVICE,..."),
 	CLI_KEY("max-channels", "between.max_channels"),
 	CLI_KEY("processes", "page.processes"),
+	CLI_KEY("readers", "page.readers"),
 	CLI_KEY("machine", "page.machine"),
 	CLI_KEY("discovery-addr", "control.discovery_addr", .value = "ADDRESS:PORT"),
 	CLI_KEY("op", "page.op"),

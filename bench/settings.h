@@ -82,6 +82,7 @@ struct page_settings {
 	int64_t owners;
 	int64_t replicas;
 	int64_t processes;
+	int64_t readers; /* of all hosts; 0: not waited for */
 	bool machine;
 	const char *tenant;
 	bool check_all;

@@ -15,6 +15,7 @@
 struct client;
 
 /* What the agent offers to others. */
+/* All but prepare are only called when prepare has set the state. */
 struct client_role {
 	uint32_t workers;		    /* threads for handlers */
 	int (*prepare)(struct client *c);   /* before the agent starts: 0, a negative errno */

@@ -16,6 +16,9 @@
 
 #define READY_MS    15000
 #define PREFILL	    64 /* pages of one put */
+#define LOOKUP_MS   1000
+#define READERS_MS  60000 /* that readers of other hosts have to come */
+#define READERS_MAX 1024
 #define EDGE	    64 /* bytes of a page that are looked at, at each end; one page a batch wholly */
 #define OBJECTS_MAX 2
 /* Of exists, which takes less time for a key than making it does: batches that are made before. */
@@ -186,6 +189,35 @@ static void *run_reader(void *arg)
 	if (ret)
 		atomic_store(&r->d->failed, ret);
 	return NULL;
+}
+
+/* ---- readers of other hosts ---- */
+
+static int count_readers(struct drive *d)
+{
+	char(*names)[SLIME_AGENT_NAME_MAX + 1] = calloc(READERS_MAX, sizeof(*names));
+	int n = names ? slime_agent_providers(d->c->agent, PAGE_READER_SERVICE, names, READERS_MAX,
+					      LOOKUP_MS)
+		      : -ENOMEM;
+
+	free(names);
+	return n;
+}
+
+/* Until so many offer the service: each says with its registration that it is one. */
+static int wait_for_readers(struct drive *d)
+{
+	uint64_t until = sl_clock_ns() + READERS_MS * SL_NS_PER_MS;
+	int n = 0;
+
+	while (n < d->settings->readers && sl_clock_ns() < until &&
+	       !atomic_load(&d->c->interrupt.caught)) {
+		const struct timespec pause = { .tv_nsec = 20000000 };
+
+		n = count_readers(d);
+		nanosleep(&pause, NULL);
+	}
+	return n < d->settings->readers ? -ETIMEDOUT : 0;
 }
 
 /* ---- rungs ---- */
@@ -382,6 +414,13 @@ int page_drive(struct client *c, const struct rank *rank, struct page_result *ou
 		cli_progress_clear(&c->progress);
 		if (ret)
 			complain(&d, "cannot put the working set", ret);
+	}
+	if (!ret && d.settings->readers) {
+		cli_progress_say(&c->progress, "waiting for readers ...");
+		ret = wait_for_readers(&d);
+		cli_progress_clear(&c->progress);
+		if (ret)
+			complain(&d, "readers of other hosts", ret);
 	}
 	if (!ret)
 		status = run_rungs(&d, out);

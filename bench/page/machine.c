@@ -28,13 +28,20 @@ struct facts {
 
 /* ---- a process ---- */
 
+static int announce(struct client *c)
+{
+	return slime_agent_service_add(c->agent, PAGE_READER_SERVICE);
+}
+
 static int drive(const struct settings *settings, const struct rank *rank, struct page_result *out)
 {
+	static const struct client_role role = { .prepare = announce };
 	struct client client;
 	int status = EXIT_FAILURE, sig;
 
 	if (client_init(&client, settings))
 		return EXIT_FAILURE;
+	client.role = &role;
 	if (!client_open(&client))
 		status = page_drive(&client, rank, out);
 	sig = client_fini(&client);

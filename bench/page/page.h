@@ -15,10 +15,11 @@
 #include "bench/page/series.h"
 #include <slime/pages.h>
 
-#define PAGE_THREADS_MAX 256
-#define PAGE_RUNGS_MAX	 16
-#define PAGE_ROWS_MAX	 (PAGE_RUNGS_MAX * (NIC_GROUPS_MAX + 1))
-#define PAGE_NOTE_MAX	 96
+#define PAGE_READER_SERVICE "page-reader" /* offered by each process of drive */
+#define PAGE_THREADS_MAX    256
+#define PAGE_RUNGS_MAX	    16
+#define PAGE_ROWS_MAX	    (PAGE_RUNGS_MAX * (NIC_GROUPS_MAX + 1))
+#define PAGE_NOTE_MAX	    96
 
 extern const char *const page_op_names[];
 extern const char *const page_layout_names[];

@@ -81,6 +81,15 @@ assert result["run"]["processes"] == 2 and row["threads"] == 4 and row["hit_perc
 assert not row["impossible"] and not row["wrong_pages"], row
 END
 
+say "readers wait for each other"
+timeout 5 "$bin/slime-bench" page drive --ctrl "$url" --scope test --page-size 64KiB --working-set 128 --owners 2 --duration 100ms \
+	--warmup 0s --concurrencies 1 --readers 2 >"$work/early.out" 2>&1 && fail "one of two readers measured"
+drive --owners 2 --duration 100ms --processes 2 --readers 2 >/dev/null || fail "two readers"
+
+say "reading into memory of a GPU names what it needs"
+"$bin/slime-bench" page drive --ctrl "$url" --scope test --gpu 2>"$work/gpu.err" && fail "--gpu was accepted"
+grep -q 'needs an RDMA device and a GPU that it reaches' "$work/gpu.err" || fail "$(cat "$work/gpu.err")"
+
 say "results are drawn"
 mkdir "$work/plots"
 cp "$work/crew.json" "$work/plots/page-64k.json"
