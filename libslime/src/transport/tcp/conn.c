@@ -53,6 +53,7 @@ static void send_queued(struct tcp_conn *c, bool queued)
 		return;
 	}
 	tcp_conn_touch(c);
+	tcp_turn_shorten(c->t);
 	if (!tcp_rx_sends_later(c))
 		tcp_tx_flush(c->streams[0]);
 }

@@ -4,11 +4,12 @@
 
 #include "src/transport/tcp/tcp.h"
 
-/* A batch of more bytes leaves the first stream to messages; one of still more is spread over
- * streams. Below that a second stream gains nothing: one thread serves them all, in turn. */
-#define LARGE_ABOVE  (UINT64_C(256) << 10)
-#define SPREAD_ABOVE (UINT64_C(4) << 20)
-#define SHARE_ALIGN  (UINT64_C(64) << 10)
+/* So many bytes may be asked for on the first stream, where messages are, if there is another. A
+ * batch of more than the next is spread over streams: below that a second stream gains nothing, as
+ * one thread serves them all, in turn. */
+#define BESIDE_MESSAGES (UINT64_C(128) << 10)
+#define SPREAD_ABOVE	(UINT64_C(4) << 20)
+#define SHARE_ALIGN	(UINT64_C(64) << 10)
 
 /* The values that are noted in op->priv. */
 enum note {
@@ -27,9 +28,15 @@ static bool is_write(const struct slime_op *op)
 	return op->work.kind != SLIME_KIND_READ;
 }
 
+static bool is_fence(const struct slime_op *op)
+{
+	return op->work.flags & SLIME_FENCE;
+}
+
 static uint64_t share_of(const struct tcp_conn *c, uint64_t total)
 {
-	uint64_t share = (total / c->n_streams + SHARE_ALIGN - 1) & ~(SHARE_ALIGN - 1);
+	unsigned n = c->n_streams > 1 ? c->n_streams - 1 : 1;
+	uint64_t share = (total / n + SHARE_ALIGN - 1) & ~(SHARE_ALIGN - 1);
 
 	return total <= SPREAD_ABOVE || share > TCP_REQUEST_MAX ? TCP_REQUEST_MAX : share;
 }
@@ -39,15 +46,20 @@ static bool has_place(const struct tcp_stream *s)
 	return s->n_requests < TCP_REQUESTS;
 }
 
-/*
- * The stream with the fewest requests, among equals the first, so that a link with little to do has
- * few streams to look at; but large batches leave the first to messages when there is a choice.
- */
-static struct tcp_stream *idlest_stream(struct tcp_conn *c, bool large)
+/* Whether a batch of so many bytes leaves the first stream to messages. */
+static bool spares_messages(const struct tcp_conn *c, uint64_t total)
+{
+	return c->n_streams > 1 &&
+	       (total > BESIDE_MESSAGES || c->streams[0]->requested > BESIDE_MESSAGES - total);
+}
+
+/* The stream with the fewest requests, among equals the first, so that a link with little to do has
+ * few streams to look at. */
+static struct tcp_stream *idlest_stream(struct tcp_conn *c, uint64_t total)
 {
 	struct tcp_stream *best = NULL;
 
-	for (unsigned i = large && c->n_streams > 2; i < c->n_streams; i++) {
+	for (unsigned i = spares_messages(c, total); i < c->n_streams; i++) {
 		struct tcp_stream *s = c->streams[i];
 
 		if (has_place(s) && (!best || s->n_requests < best->n_requests))
@@ -70,7 +82,7 @@ static struct tcp_stream *pick_stream(struct tcp_conn *c, const struct slime_op 
 		if (has_place(s))
 			return s;
 	}
-	return idlest_stream(c, op->work.total > LARGE_ABOVE);
+	return idlest_stream(c, op->work.total);
 }
 
 static struct tcp_request *free_request(struct tcp_stream *s)
@@ -123,6 +135,7 @@ static bool make_request(struct tcp_conn *c, struct slime_op *op, uint32_t *stre
 		return false;
 	if (!op->priv[NOTE_SHARE]) {
 		op->priv[NOTE_SHARE] = share_of(c, op->work.total);
+		c->n_fences -= is_fence(op);
 		op->priv[NOTE_MADE] |= (uint64_t)s->index << NOTE_STREAM_SHIFT;
 		c->n_writes += is_write(op);
 	}
@@ -132,11 +145,16 @@ static bool make_request(struct tcp_conn *c, struct slime_op *op, uint32_t *stre
 		op->priv[NOTE_MADE] |= NOTE_IMM_RIDES;
 	op->priv[NOTE_PENDING]++;
 	s->n_requests++;
+	s->requested += r->len;
 	sl_list_append(&s->to_send, &r->link);
 	*streams |= UINT32_C(1) << s->index;
 	if (all_made(op)) {
 		op->priv[NOTE_MADE] |= NOTE_ALL;
 		sl_list_remove(&op->link);
+	} else if (!c->n_fences) {
+		/* The others have their turns. None passes a fence. */
+		sl_list_remove(&op->link);
+		sl_list_append(&c->ops, &op->link);
 	}
 	return true;
 }
@@ -149,7 +167,7 @@ uint32_t tcp_pump(struct tcp_conn *c)
 		struct slime_op *op = SL_CONTAINER_OF(c->ops.next, struct slime_op, link);
 
 		/* Those behind a fence wait with it. */
-		if (op->work.flags & SLIME_FENCE && !op->priv[NOTE_SHARE] && c->n_writes)
+		if (is_fence(op) && !op->priv[NOTE_SHARE] && c->n_writes)
 			break;
 		if (!make_request(c, op, &streams))
 			break;
@@ -172,6 +190,7 @@ int tcp_submit(struct sl_conn *conn, struct slime_op *op)
 		return -ENOTCONN;
 	}
 	sl_list_append(&c->ops, &op->link);
+	c->n_fences += is_fence(op);
 	streams = tcp_pump(c);
 	pthread_mutex_unlock(&c->lock);
 	tcp_conn_touch(c);
@@ -238,6 +257,7 @@ static void release_request(struct tcp_stream *s, struct tcp_request *r)
 	sl_list_remove(&r->link);
 	r->op = NULL;
 	s->n_requests--;
+	s->requested -= r->len;
 }
 
 static void finish(struct slime_op *op)

@@ -16,7 +16,6 @@
 
 /* A turn: then other streams have theirs. */
 #define TURN_FRAMES 64
-#define TURN_BYTES  (UINT64_C(4) << 20)
 /* So long a message waits for others of its turn. */
 #define TOGETHER_NS (20 * SL_NS_PER_US)
 
@@ -75,6 +74,7 @@ static int end_msg(struct tcp_stream *s)
 	const struct sl_msg *m = &s->rx->msg;
 	const uint8_t *payload = m->len ? slot_of(c, m) : NULL;
 
+	tcp_turn_shorten(c->t);
 	return c->conn.events->msg(c->conn.owner, m, payload) ? 0 : -EPROTO;
 }
 
@@ -360,13 +360,14 @@ static int parse(struct tcp_stream *s)
 	return ret ? ret : 1;
 }
 
-/* Read once: the bytes, 0 when there are none now, or a negative errno. *all: the kernel had no
- * more. */
-static ssize_t read_some(struct tcp_stream *s, bool *all)
+/* Read once, at most max bytes: the bytes, 0 when there are none now, or a negative errno. *all:
+ * the kernel had no more. */
+static ssize_t read_some(struct tcp_stream *s, uint64_t max, bool *all)
 {
 	struct tcp_rx *rx = s->rx;
 	uint64_t direct = rx->step == TCP_RX_PAYLOAD && rx->n_iov ? rx->left : 0;
 	unsigned first = direct ? rx->iov_at : 0, last = direct ? rx->n_iov : 0;
+	struct tcp_iov_cut cut;
 	size_t room;
 	ssize_t n;
 
@@ -375,18 +376,20 @@ static ssize_t read_some(struct tcp_stream *s, bool *all)
 	rx->at = 0;
 	room = sizeof(rx->buf) - rx->end;
 	rx->iov[last] = (struct iovec){ .iov_base = rx->buf + rx->end, .iov_len = room };
+	cut = tcp_iov_cut(rx->iov, first, last + 1, max);
 	if (is_write(rx))
 		TCP_TSAN(AnnotateIgnoreWritesBegin);
 	do {
-		n = readv(s->fd, rx->iov + first, (int)(last - first + 1));
+		n = readv(s->fd, rx->iov + first, (int)(cut.end - first));
 	} while (n < 0 && errno == EINTR);
 	if (is_write(rx))
 		TCP_TSAN(AnnotateIgnoreWritesEnd);
+	tcp_iov_mend(rx->iov, &cut);
 	if (n == 0)
 		return -ECONNRESET;
 	if (n < 0)
 		return errno == EAGAIN ? 0 : -errno;
-	*all = (uint64_t)n < direct + room;
+	*all = (uint64_t)n < direct + room && (uint64_t)n < max;
 	if ((uint64_t)n < direct)
 		direct = (uint64_t)n;
 	if (direct)
@@ -451,6 +454,7 @@ static void begin_turn(struct tcp_stream *s)
 
 unsigned tcp_rx_run(struct tcp_stream *s)
 {
+	const uint64_t max = tcp_turn(s->conn->t);
 	unsigned frames = 0;
 	uint64_t turn = 0;
 	bool all = false;
@@ -473,9 +477,9 @@ unsigned tcp_rx_run(struct tcp_stream *s)
 		if (ret)
 			continue;
 		/* All is parsed: the rest is in the kernel, if there is one. */
-		if (all || turn >= TURN_BYTES)
+		if (all || turn >= max)
 			break;
-		n = read_some(s, &all);
+		n = read_some(s, max, &all);
 		if (n <= 0) {
 			ret = (int)n;
 			break;

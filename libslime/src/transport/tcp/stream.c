@@ -27,6 +27,11 @@ static void on_event(struct sl_source *source, uint32_t events)
 	if (atomic_load_explicit(&s->conn->is_active, memory_order_relaxed))
 		s->conn->t->crowd -= s->conn->t->crowd > 0;
 	tcp_conn_touch(s->conn);
+	if (s->index && tcp_conn_state(s->conn) == TCP_CONN_UP &&
+	    !(events & (EPOLLHUP | EPOLLERR))) {
+		tcp_bulk_add(s, events & EPOLLOUT);
+		return;
+	}
 	if (events & EPOLLOUT)
 		tcp_tx_unblock(s);
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
@@ -44,6 +49,7 @@ int tcp_stream_create(struct tcp_conn *c, uint16_t index, struct tcp_stream **ou
 	s->fd = -1;
 	s->source = (struct sl_source){ .fn = on_event, .fd = -1 };
 	sl_timer_init(&s->again, NULL);
+	sl_list_init(&s->bulk_link);
 	s->batch = calloc(1, sizeof(*s->batch));
 	s->serves = calloc(TCP_REQUESTS, sizeof(*s->serves));
 	s->rx = calloc(1, sizeof(*s->rx));
@@ -123,6 +129,7 @@ void tcp_stream_stop(struct tcp_stream *s)
 		sl_greeting_cancel(s->greeting);
 	s->greeting = NULL;
 	sl_timer_cancel(s->conn->t->transport.env->poller, &s->again);
+	sl_list_remove(&s->bulk_link);
 
 	pthread_mutex_lock(&s->tx_lock);
 	s->dead = true;

@@ -2,8 +2,9 @@
 /*
  * The structs of the tcp transport.
  *
- * A link has one stream or several. Messages and control frames go over the first; requests go over
- * whichever has room, and are answered on the same one. A stream carries at most TCP_REQUESTS
+ * A link has one stream or several. Messages and control frames go over the first, with few other
+ * bytes if there is another one; requests go over whichever has room, and are answered on the same
+ * one. A stream carries at most TCP_REQUESTS
  * unanswered requests of each side, so what the one that serves must remember is bounded, and it
  * never stops reading because it cannot send.
  *
@@ -37,6 +38,9 @@
 #define TCP_HOT_PASSES	256 /* passes without an event before the poller alone looks */
 #define TCP_ACTIVE_MAX	4   /* connections whose sockets are polled in every pass */
 #define TCP_CROWD	64  /* events on those alone, after which there are no others */
+#define TCP_TURN	(UINT64_C(512) << 10) /* bytes of bulk between two looks at messages */
+#define TCP_LONG_TURN	(UINT64_C(4) << 20)   /* the same after so many turns without a message */
+#define TCP_TURNS_ALONE 64
 
 struct tcp_conn;
 
@@ -73,6 +77,7 @@ struct tcp_batch {
 	unsigned at, n;
 	size_t heads_len;
 	uint64_t bytes;
+	uint64_t max;  /* with so many it is full */
 	uint64_t sent; /* of them */
 	struct sl_list requests;
 	struct sl_list serves;
@@ -128,6 +133,7 @@ struct tcp_stream {
 	struct tcp_request requests[TCP_REQUESTS];
 	struct sl_list to_send;
 	_Atomic unsigned n_requests;
+	uint64_t requested;	  /* their bytes */
 	struct tcp_serve *serves; /* TCP_REQUESTS */
 	struct sl_list serves_free;
 	struct sl_list serves_waiting;
@@ -137,6 +143,9 @@ struct tcp_stream {
 
 	struct tcp_rx *rx;
 	unsigned hot;		  /* passes in which something may come soon; [token] */
+	struct sl_list bulk_link; /* in the transport's list; [token] */
+	unsigned n_turns;
+	bool tx_due;		  /* and then there is something to send, too; [token] */
 	uint64_t silent_since_ns; /* see tcp_silence_lasts(). [token] */
 };
 
@@ -198,6 +207,7 @@ struct tcp_conn {
 	int end_cause;
 	struct sl_why end_why;
 	struct sl_list ops; /* not all of their requests are made */
+	unsigned n_fences;  /* of them those that wait for earlier writes */
 	unsigned n_writes;  /* begun and not finished */
 	struct sl_msg msgs[SL_RING_ENTRIES];
 	unsigned msgs_first, n_msgs;
@@ -249,10 +259,14 @@ struct tcp_transport {
 	struct sl_list active;
 	struct sl_list *next_active;
 	unsigned n_active;
-	unsigned crowd;	     /* events that are left */
-	bool polls;	     /* spinners look at sockets; else the poller alone tells of them */
-	bool armed;	     /* [token] and so it is now */
-	struct sl_todo todo; /* conns that the token's holder must look at */
+	unsigned crowd; /* events that are left */
+	/* Streams without messages where bytes may move now, of all connections. A pass gives one
+	 * of them a turn. [token] */
+	struct sl_list bulk;
+	_Atomic unsigned turns; /* since a message went or came, up to TCP_TURNS_ALONE */
+	bool polls;		/* spinners look at sockets; else the poller alone tells of them */
+	bool armed;		/* [token] and so it is now */
+	struct sl_todo todo;	/* conns that the token's holder must look at */
 	struct sl_list lingering; /* [token], the oldest first */
 	unsigned n_lingering;
 };
@@ -267,6 +281,32 @@ void AnnotateIgnoreWritesEnd(const char *file, int line);
 #else
 #define TCP_TSAN(annotation) ((void)0)
 #endif
+
+/* The places of a system call of at most max bytes: those before end, of which the last is shorter
+ * meanwhile. */
+struct tcp_iov_cut {
+	unsigned end;
+	size_t len; /* of the last, to be mended */
+};
+
+static inline struct tcp_iov_cut tcp_iov_cut(struct iovec *iov, unsigned at, unsigned end,
+					     uint64_t max)
+{
+	struct tcp_iov_cut cut;
+
+	while (at < end && iov[at].iov_len < max)
+		max -= iov[at++].iov_len;
+	cut.end = at < end ? at + 1 : end;
+	cut.len = iov[cut.end - 1].iov_len;
+	if (at < end)
+		iov[at].iov_len = max;
+	return cut;
+}
+
+static inline void tcp_iov_mend(struct iovec *iov, const struct tcp_iov_cut *cut)
+{
+	iov[cut->end - 1].iov_len = cut->len;
+}
 
 /* n bytes are done with: iov[*at] is what comes next, at most iov[end]. */
 static inline void tcp_iov_advance(struct iovec *iov, unsigned *at, unsigned end, size_t n)
@@ -309,6 +349,28 @@ unsigned tcp_conn_run(struct tcp_conn *c);
 void tcp_conn_rest(struct tcp_transport *t, struct tcp_conn *c);
 
 /* ---- conn_report.c ---- */
+
+static inline uint64_t tcp_turn(const struct tcp_transport *t)
+{
+	return atomic_load_explicit(&t->turns, memory_order_relaxed) < TCP_TURNS_ALONE
+		       ? TCP_TURN
+		       : TCP_LONG_TURN;
+}
+
+/* A message goes or came: turns are short, as others may follow. Any thread. */
+static inline void tcp_turn_shorten(struct tcp_transport *t)
+{
+	if (atomic_load_explicit(&t->turns, memory_order_relaxed))
+		atomic_store_explicit(&t->turns, 0, memory_order_relaxed);
+}
+
+/* The stream, which carries no messages, has something to receive, or to send if tx. [token] */
+static inline void tcp_bulk_add(struct tcp_stream *s, bool tx)
+{
+	s->tx_due |= tx;
+	if (sl_list_empty(&s->bulk_link))
+		sl_list_append(&s->conn->t->bulk, &s->bulk_link);
+}
 
 /* Have the holder of the token run it. Any thread, any lock but the transport's. */
 void tcp_conn_call(struct tcp_conn *c);

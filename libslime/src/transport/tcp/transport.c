@@ -12,6 +12,8 @@
 
 /* Passes between two attempts to send on a stream that is blocked; the poller sees it, too. */
 #define BLOCKED_PASSES 16
+/* A turn of bulk takes as long as so many passes: the poller is looked at after it. */
+#define PASSES_OF_TURN 4
 
 static struct tcp_transport *tcp_of(struct sl_transport *t)
 {
@@ -115,7 +117,9 @@ static int create(const struct sl_transport_env *env, struct sl_transport **out)
 	t->polls = env->attr->polling != SLIME_POLLING_EVENT;
 	sl_list_init(&t->conns);
 	sl_list_init(&t->active);
+	sl_list_init(&t->bulk);
 	t->transport.watched[0] = &t->active;
+	t->transport.watched[1] = &t->bulk;
 	t->transport.todo = &t->todo;
 	sl_list_init(&t->lingering);
 	tcp_watch_init(t);
@@ -182,33 +186,82 @@ static unsigned run_todo(struct tcp_transport *t)
 	return n;
 }
 
-static unsigned poll_stream(struct tcp_conn *c, struct tcp_stream *s, uint32_t idle)
+/* Receive on it: a vain system call is one. */
+static unsigned poll_stream(struct tcp_stream *s)
 {
-	unsigned n = 0;
+	unsigned n = tcp_rx_run(s);
 
-	if (s->index == 0 || s->hot || atomic_load_explicit(&s->n_requests, memory_order_relaxed)) {
-		n = tcp_rx_run(s);
-		if (!n) {
-			*c->t->transport.env->vain_calls += 1;
-			s->hot -= s->hot > 0;
-		}
+	if (!n) {
+		*s->conn->t->transport.env->vain_calls += 1;
+		s->hot -= s->hot > 0;
 	}
-	if (idle % BLOCKED_PASSES == 0 && atomic_load_explicit(&c->n_blocked, memory_order_relaxed))
-		tcp_tx_unblock(s);
 	return n;
 }
 
+/* Its messages; what else it has is for a turn. */
 static unsigned look_at(struct tcp_transport *t, struct tcp_conn *c)
 {
 	uint32_t idle = atomic_fetch_add_explicit(&c->idle_passes, 1, memory_order_relaxed);
-	unsigned n = 0;
+	bool retry = idle % BLOCKED_PASSES == 0 &&
+		     atomic_load_explicit(&c->n_blocked, memory_order_relaxed);
+	unsigned n = t->crowd ? 0 : poll_stream(c->streams[0]);
 
-	for (unsigned i = 0; i < c->n_streams && !t->crowd; i++)
-		n += poll_stream(c, c->streams[i], idle);
+	if (retry)
+		tcp_tx_unblock(c->streams[0]);
+	for (unsigned i = 1; i < c->n_streams && !t->crowd; i++) {
+		struct tcp_stream *s = c->streams[i];
+
+		if (retry || atomic_load_explicit(&s->n_requests, memory_order_relaxed))
+			tcp_bulk_add(s, retry);
+	}
 	if (n)
 		atomic_store_explicit(&c->idle_passes, 0, memory_order_relaxed);
 	else if (idle > TCP_HOT_PASSES)
 		tcp_conn_rest(t, c);
+	return n;
+}
+
+static void count_turn(struct tcp_transport *t)
+{
+	unsigned turns = atomic_load_explicit(&t->turns, memory_order_relaxed);
+
+	if (turns < TCP_TURNS_ALONE)
+		atomic_store_explicit(&t->turns, turns + 1, memory_order_relaxed);
+}
+
+/* Some bytes each way, for which messages of all connections wait. */
+static unsigned bulk_turn(struct tcp_stream *s)
+{
+	struct tcp_transport *t = s->conn->t;
+	bool tx = s->tx_due;
+	unsigned n;
+
+	s->tx_due = false;
+	if (tx)
+		tcp_tx_unblock(s);
+	n = s->tx_due && ++s->n_turns % 4 ? 1 : poll_stream(s) + s->tx_due;
+	if (n) {
+		atomic_store_explicit(&s->conn->idle_passes, 0, memory_order_relaxed);
+		*t->transport.env->passes += PASSES_OF_TURN;
+		count_turn(t);
+	}
+	if (n || (t->polls && s->hot))
+		tcp_bulk_add(s, false);
+	return n;
+}
+
+/* A turn for the first that has something to do. */
+static unsigned look_at_bulk(struct tcp_transport *t)
+{
+	struct sl_list *last = t->bulk.prev;
+	struct sl_list *e;
+	unsigned n = 0;
+
+	while (!n && (e = sl_list_pop(&t->bulk))) {
+		n = bulk_turn(SL_CONTAINER_OF(e, struct tcp_stream, bulk_link));
+		if (e == last)
+			break;
+	}
 	return n;
 }
 
@@ -227,21 +280,24 @@ static __attribute__((noinline)) unsigned look(struct tcp_transport *t)
 
 	if (sl_todo_count(&t->todo))
 		n += run_todo(t);
+	/* Of what waits for its turn the poller does not tell. */
 	if (t->armed)
-		return n;
+		return n + look_at_bulk(t);
 	/* A connection that leaves the list meanwhile moves next_active on. */
 	for (struct sl_list *e = t->active.next; e != &t->active; e = t->next_active) {
 		t->next_active = e->next;
 		n += look_at(t, SL_CONTAINER_OF(e, struct tcp_conn, active_link));
 	}
-	return t->crowd ? n + ask_poller(t) : n;
+	if (t->crowd)
+		n += ask_poller(t);
+	return n + look_at_bulk(t);
 }
 
 static unsigned progress(struct sl_transport *transport)
 {
 	struct tcp_transport *t = tcp_of(transport);
 
-	return sl_todo_count(&t->todo) || !sl_list_empty(&t->active) ? look(t) : 0;
+	return sl_transport_rests(transport) ? 0 : look(t);
 }
 
 /* The poller reports everything at any time: a thread that is about to sleep on it need not poll.

@@ -11,16 +11,15 @@
 #include "base/wire.h"
 #include "src/transport/tcp/tcp.h"
 
-/* A batch ends when it has so many bytes, and a thread leaves the rest to the poller after more. */
-#define BATCH_BYTES (UINT64_C(4) << 20)
-#define TURN_BYTES  (UINT64_C(8) << 20)
+/* What a thread sends that makes no pass, before it leaves the rest to the poller. */
+#define TURN_BYTES (UINT64_C(8) << 20)
 
 /* ---- filling a batch: under tx_lock and conn->lock ---- */
 
 /* Whether another frame of any kind fits. */
 static bool has_room(const struct tcp_batch *b)
 {
-	return b->n + TCP_PIECES_MAX + 1 <= TCP_BATCH_IOVS && b->bytes < BATCH_BYTES &&
+	return b->n + TCP_PIECES_MAX + 1 <= TCP_BATCH_IOVS && b->bytes < b->max &&
 	       b->heads_len + TCP_HEAD_LEN + TCP_MSG_LEN +
 			       TCP_PIECES_MAX * (TCP_PIECE_LEN + TCP_HEAD_LEN + TCP_SECRET_LEN) <=
 		       TCP_BATCH_HEADS;
@@ -293,6 +292,7 @@ static bool next_batch(struct tcp_stream *s)
 		shutdown(s->fd, SHUT_WR);
 	pthread_mutex_lock(&s->conn->lock);
 	empty_batch(s, true);
+	s->batch->max = tcp_turn(s->conn->t);
 	fill(s);
 	pthread_mutex_unlock(&s->conn->lock);
 	return s->batch->n > 0;
@@ -322,14 +322,15 @@ static void set_blocked(struct tcp_stream *s, bool blocked)
 }
 
 /*
- * The bytes the kernel took, 0 when it is full, or a negative errno. The peer may have them and
- * answer, and their owner write there again, before sendmsg() returns; the thread sanitizer looks
- * at them only then.
+ * The bytes the kernel took, of at most max, 0 when it is full, or a negative errno. The peer may
+ * have them and answer, and their owner write there again, before sendmsg() returns; the thread
+ * sanitizer looks at them only then.
  */
-static ssize_t send_some(struct tcp_stream *s)
+static ssize_t send_some(struct tcp_stream *s, uint64_t max)
 {
 	struct tcp_batch *b = s->batch;
-	struct msghdr mh = { .msg_iov = b->iov + b->at, .msg_iovlen = b->n - b->at };
+	struct tcp_iov_cut cut = tcp_iov_cut(b->iov, b->at, b->n, max);
+	struct msghdr mh = { .msg_iov = b->iov + b->at, .msg_iovlen = cut.end - b->at };
 	ssize_t n;
 
 	TCP_TSAN(AnnotateIgnoreReadsBegin);
@@ -337,6 +338,7 @@ static ssize_t send_some(struct tcp_stream *s)
 		n = sendmsg(s->fd, &mh, MSG_NOSIGNAL | MSG_DONTWAIT);
 	} while (n < 0 && errno == EINTR);
 	TCP_TSAN(AnnotateIgnoreReadsEnd);
+	tcp_iov_mend(b->iov, &cut);
 	if (n < 0)
 		return errno == EAGAIN ? 0 : -errno;
 	b->sent += (uint64_t)n;
@@ -361,8 +363,10 @@ static bool is_over(const struct tcp_stream *s)
 
 static void send_all(struct tcp_stream *s)
 {
+	const struct sl_transport_env *env = s->conn->t->transport.env;
+	const bool in_pass = env->in_pass(env->arg);
 	struct tcp_batch *b = s->batch;
-	uint64_t turn = 0;
+	uint64_t left = in_pass ? tcp_turn(s->conn->t) : TURN_BYTES;
 
 	while (!is_over(s)) {
 		ssize_t n;
@@ -371,7 +375,11 @@ static void send_all(struct tcp_stream *s)
 			set_blocked(s, false);
 			return;
 		}
-		n = turn < TURN_BYTES ? send_some(s) : 0;
+		if (in_pass && !left) {
+			tcp_bulk_add(s, true);
+			break;
+		}
+		n = left ? send_some(s, left) : 0;
 		if (n < 0) {
 			fail(s, (int)-n);
 			return;
@@ -380,7 +388,7 @@ static void send_all(struct tcp_stream *s)
 			set_blocked(s, true);
 			return;
 		}
-		turn += (uint64_t)n;
+		left -= (uint64_t)n;
 		if (b->at < b->n)
 			let_part_go(s);
 	}

@@ -20,7 +20,17 @@ static void nobody_sleeps(void *arg)
 	(void)arg;
 }
 
-static struct sl_transport_env env = { .poller = &poller, .kick = nobody_sleeps };
+static bool makes_no_pass(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+static struct sl_transport_env env = {
+	.poller = &poller,
+	.kick = nobody_sleeps,
+	.in_pass = makes_no_pass,
+};
 static struct tcp_transport transport = { .transport = { .env = &env } };
 static struct tcp_conn conn;
 static struct tcp_stream *stream;
