@@ -362,6 +362,8 @@ static int read_wanted(struct nc_json *json, json_t *o, void *out)
 		.qps = small_or_all(o, "qps"),
 		.rails = small_or_all(o, "rails"),
 		.min_bandwidth = nc_number_or(o, "min_bandwidth", 0),
+		.devices = nc_text_or(o, "devices", ""),
+		.peer_devices = nc_text_or(o, "peer_devices", ""),
 	};
 	return ret ? ret : read_transports(json, o, link);
 }

@@ -183,6 +183,8 @@ static json_t *rails_of(const struct nc_connection *c)
 		put(o, "share", r->share);
 		put(o, "completed_bytes_total", r->bytes);
 		put(o, "failures_total", r->failures);
+		put(o, "qps", r->n_qps);
+		put(o, "bandwidth", r->bandwidth);
 		put_text(o, "error", r->error);
 		put_text(o, "why", r->why);
 		json_array_append_new(array, o);

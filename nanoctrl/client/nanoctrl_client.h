@@ -377,8 +377,10 @@ struct nc_rail {
 	const char *local_nic, *remote_nic; /* with their ports, "mlx5_0:1" */
 	uint64_t share;			    /* of a large batch, in thousandths */
 	uint64_t bytes, failures;	    /* since the link came up */
-	const char *error;		    /* the last one, or "" */
-	const char *why;		    /* these ports, and this address */
+	uint64_t n_qps;
+	uint64_t bandwidth; /* link speed of the slower port, bits per second; 0: unknown */
+	const char *error;  /* the last one, or "" */
+	const char *why;    /* these ports, and this address */
 };
 
 struct nc_connection {
@@ -458,7 +460,9 @@ struct nc_wanted_link {
 	uint32_t qps;		/* 0: as the agents have it, as for the next */
 	uint32_t rails;		/* or NC_RAILS_ALL */
 	uint64_t min_bandwidth; /* bits per second */
-	const char *topology;	/* that wants it */
+	/* RDMA ports of the agent, and of the peer: "mlx5_0,mlx5_1:2"; "": any */
+	const char *devices, *peer_devices;
+	const char *topology; /* that wants it */
 };
 
 struct nc_wanted {

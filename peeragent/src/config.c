@@ -207,6 +207,9 @@ static const struct cli_setting region_settings[] = {
 	CLI_END,
 };
 
+static const char *const qps_words[] = { "auto", NULL };
+static const char *const rails_words[] = { "all", NULL };
+
 static const struct cli_setting link_settings[] = {
 	CLI_STRING(struct node_link, to, "to", .required = true,
 		   .help = "an agent's name, or labels that all match, such as role=decode"),
@@ -214,6 +217,24 @@ static const struct cli_setting link_settings[] = {
 		   .help = "distinguishes links between the same two agents"),
 	CLI_ENUMS(struct node_link, transports, n_transports, "transports", transport_words,
 		  .help = "allowed transports in order of preference; absent: data.transports"),
+	CLI_INT(struct node_link, qps, "qps", .words = qps_words, .def = "auto", .min = 1, .max = 8,
+		.help = "over rdma, queue pairs of each rail: of two agents the smaller number "
+			"counts; auto: data.rdma.qps_per_rail"),
+	CLI_INT(struct node_link, rails, "rails", .words = rails_words, .def = "all", .min = 1,
+		.max = SLIME_RAILS_MAX,
+		.help = "over rdma, at most so many rails: of two agents the smaller number "
+			"counts"),
+	CLI_STRINGS(struct node_link, devices, n_devices, "devices", .check = config_expects_port,
+		    .help = "over rdma, the ports of data.rdma.devices that this link uses; "
+			    "absent: any"),
+	CLI_STRINGS(struct node_link, peer_devices, n_peer_devices, "peer_devices",
+		    .check = config_expects_port,
+		    .help = "the same of the peer, by its own names; the first of devices goes "
+			    "with the first of these, and so on"),
+	CLI_STRING(struct node_link, min_bandwidth, "min_bandwidth",
+		   .check = config_expects_bandwidth,
+		   .help = "over rdma, the least sum of the link speeds of all rails, such as "
+			   "100Gbps; with less another transport is used, or there is no link"),
 	CLI_END,
 };
 
@@ -325,14 +346,18 @@ static void set_regions(struct config *c)
 	}
 }
 
-static void set_links(struct config *c)
+static int set_links(struct config *c)
 {
-	for (size_t i = 0; i < c->node.n_links; i++) {
+	int ret = 0;
+
+	for (size_t i = 0; i < c->node.n_links && !ret; i++) {
 		const struct node_link *l = &c->node.links[i];
 
 		c->links[i] = (struct slime_agent_link){ .to = l->to, .profile = l->profile };
 		set_transports(c->links[i].transports, l->transports, l->n_transports);
+		ret = config_set_link(c, i);
 	}
+	return ret;
 }
 
 static int set_topology(struct config *c)
@@ -342,13 +367,13 @@ static int set_topology(struct config *c)
 	c->labels = calloc(n->agent.n_labels + 1, sizeof(*c->labels));
 	c->regions = calloc(n->n_regions + 1, sizeof(*c->regions));
 	c->links = calloc(n->n_links + 1, sizeof(*c->links));
-	if (!c->labels || !c->regions || !c->links)
+	c->link_ports = calloc(2 * n->n_links + 1, sizeof(*c->link_ports));
+	if (!c->labels || !c->regions || !c->links || !c->link_ports)
 		return -ENOMEM;
 	for (size_t i = 0; i < n->agent.n_labels; i++)
 		c->labels[i] =
 			(struct slime_label){ n->agent.labels[i].key, n->agent.labels[i].value };
 	set_regions(c);
-	set_links(c);
 	c->attr.topology = (struct slime_topology){
 		.labels = c->labels,
 		.n_labels = n->agent.n_labels,
@@ -357,7 +382,7 @@ static int set_topology(struct config *c)
 		.links = c->links,
 		.n_links = n->n_links,
 	};
-	return 0;
+	return set_links(c);
 }
 
 static void set_data(struct config *c)
@@ -572,6 +597,9 @@ void config_destroy(struct config *c)
 	free(c->links);
 	free(c->token);
 	free(c->rdma_devices);
+	for (size_t i = 0; c->link_ports && i < 2 * c->node.n_links; i++)
+		free(c->link_ports[i]);
+	free(c->link_ports);
 	cli_config_destroy(c->source);
 	free(c);
 }

@@ -29,6 +29,13 @@ struct node_link {
 	const char *profile;
 	const int *transports;
 	size_t n_transports;
+	int64_t qps;   /* below 0: data.rdma.qps_per_rail */
+	int64_t rails; /* below 0: all */
+	const char *const *devices;
+	size_t n_devices;
+	const char *const *peer_devices;
+	size_t n_peer_devices;
+	const char *min_bandwidth;
 };
 
 struct node_service {
@@ -146,6 +153,7 @@ struct config {
 	struct slime_agent_link *links;
 	const char *url; /* control.url as a list */
 	char *rdma_devices;
+	char **link_ports; /* lists of ports, two for each link; NULL: none */
 };
 
 /* Read, check, convert. -EINVAL after the errors were said, -ENOMEM. */
@@ -158,6 +166,11 @@ enum node_backing { NODE_BACKING_MEMFD, NODE_BACKING_CUDA };
 
 /* The settings under data.rdma, into the attributes. -ENOMEM. */
 int config_set_rdma(struct config *config);
+/* What link i asks of rdma. 0 or -ENOMEM. */
+int config_set_link(struct config *config, size_t i);
+/* Whether the text is a port of an RDMA device, a bandwidth: NULL, or what is expected. */
+const char *config_expects_port(const char *text);
+const char *config_expects_bandwidth(const char *text);
 bool config_same_rdma(const struct slime_context_attr *a, const struct slime_context_attr *b);
 
 /* data.tcp.bind as an address, into the attributes. */

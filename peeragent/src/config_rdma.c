@@ -5,46 +5,46 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bandwidth.h"
+#include "base/port_name.h"
 #include "peeragent/src/config.h"
 #include <slime/endpoint.h>
 #include <slime/topo.h>
 
-#define NAME_MAX_LEN 63
-#define ALL	     "all"
-#define LETTERS	     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define ALL "all"
 
 /* In the order of enum slime_rdma_pair. */
 static const char *const pair_words[] = { "position", "numa", "name", NULL };
 static const char *const gid_words[] = { "auto", NULL };
 
-/* How long the name in "mlx5_0:2" is; *port is 2, or 1 without one. 0 when it is malformed. */
-static size_t split_device(const char *text, unsigned *port)
+/* A port of that name: its first one without a number. Texts are checked by the table. */
+static void read_port(const char *text, struct sl_port_name *out)
 {
-	size_t len = strspn(text, LETTERS "0123456789._-");
-	size_t digits;
-
-	*port = 1;
-	if (!len || len > NAME_MAX_LEN || !text[len])
-		return len <= NAME_MAX_LEN ? len : 0;
-	digits = strspn(text + len + 1, "0123456789");
-	if (text[len] != ':' || !digits || digits > 3 || text[len + 1 + digits])
-		return 0;
-	*port = (unsigned)strtoul(text + len + 1, NULL, 10);
-	return *port >= 1 && *port <= 255 ? len : 0;
+	if (sl_port_name_parse(text, strlen(text), out))
+		*out = (struct sl_port_name){ .device = "" };
+	if (!out->port)
+		out->port = 1;
 }
 
-static const char *check_device(const char *text)
+const char *config_expects_port(const char *text)
 {
-	unsigned port;
+	struct sl_port_name port;
 
-	return split_device(text, &port) ? NULL
-					 : "an RDMA device, as mlx5_0, or a port of one, as "
-					   "mlx5_0:2";
+	return sl_port_name_parse(text, strlen(text), &port)
+		       ? "an RDMA device, as mlx5_0, or a port of one, as mlx5_0:2"
+		       : NULL;
+}
+
+const char *config_expects_bandwidth(const char *text)
+{
+	uint64_t bits;
+
+	return sl_bandwidth_parse(text, &bits) ? "a bandwidth such as 100Gbps" : NULL;
 }
 
 const struct cli_setting rdma_settings[] = {
 	CLI_STRINGS(
-		struct node_rdma, devices, n_devices, "devices", .check = check_device,
+		struct node_rdma, devices, n_devices, "devices", .check = config_expects_port,
 		.help = "ports that links use, each as a rail, at most eight: mlx5_0, or mlx5_0:2 "
 			"for its second port; all, alone: every usable port; absent: the first "
 			"usable port"),
@@ -81,32 +81,50 @@ const struct cli_setting rdma_settings[] = {
 
 /* ---- from the file's words to the library's values ---- */
 
-/* The library takes one text. */
-static int join_devices(struct config *c)
+/* The library takes one text; NULL for an empty list. */
+static int join(const char *const *list, size_t n, char **out)
 {
-	const struct node_rdma *r = &c->node.data.rdma;
 	size_t len = 1;
 
-	if (!r->n_devices)
+	*out = NULL;
+	if (!n)
 		return 0;
-	for (size_t i = 0; i < r->n_devices; i++)
-		len += strlen(r->devices[i]) + 1;
-	c->rdma_devices = calloc(1, len);
-	if (!c->rdma_devices)
+	for (size_t i = 0; i < n; i++)
+		len += strlen(list[i]) + 1;
+	*out = calloc(1, len);
+	if (!*out)
 		return -ENOMEM;
-	for (size_t i = 0; i < r->n_devices; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (i)
-			strcat(c->rdma_devices, ",");
-		strcat(c->rdma_devices, r->devices[i]);
+			strcat(*out, ",");
+		strcat(*out, list[i]);
 	}
 	return 0;
+}
+
+int config_set_link(struct config *c, size_t i)
+{
+	const struct node_link *from = &c->node.links[i];
+	struct slime_agent_link *to = &c->links[i];
+	char **ports = &c->link_ports[2 * i];
+	int ret = join(from->devices, from->n_devices, &ports[0]);
+
+	if (!ret)
+		ret = join(from->peer_devices, from->n_peer_devices, &ports[1]);
+	to->devices = ports[0];
+	to->peer_devices = ports[1];
+	to->qps = from->qps < 0 ? 0 : (uint32_t)from->qps;
+	to->rails = from->rails < 0 ? 0 : (uint32_t)from->rails;
+	if (from->min_bandwidth)
+		(void)sl_bandwidth_parse(from->min_bandwidth, &to->min_bandwidth);
+	return ret;
 }
 
 int config_set_rdma(struct config *c)
 {
 	const struct node_rdma *r = &c->node.data.rdma;
 	struct slime_context_attr *to = &c->attr.data;
-	int ret = join_devices(c);
+	int ret = join(r->devices, r->n_devices, &c->rdma_devices);
 
 	if (ret)
 		return ret;
@@ -145,24 +163,24 @@ bool config_same_rdma(const struct slime_context_attr *a, const struct slime_con
 /* ---- what this machine has ---- */
 
 /* Whether the i-th is one of those before it. */
-static bool is_twice(const struct node_rdma *r, size_t i)
+static bool is_twice(const char *const *list, size_t i)
 {
-	unsigned port, other;
-	size_t len = split_device(r->devices[i], &port);
+	struct sl_port_name port, other;
 
-	for (size_t k = 0; k < i; k++)
-		if (split_device(r->devices[k], &other) == len && other == port &&
-		    !memcmp(r->devices[k], r->devices[i], len))
+	read_port(list[i], &port);
+	for (size_t k = 0; k < i; k++) {
+		read_port(list[k], &other);
+		if (port.port == other.port && !strcmp(port.device, other.device))
 			return true;
+	}
 	return false;
 }
 
 static const struct slime_topo_device *find_device(const struct slime_topo_devices *all,
-						   const char *name, size_t len)
+						   const char *name)
 {
 	for (size_t i = 0; i < all->n_devices; i++)
-		if (strlen(all->devices[i]->name) == len &&
-		    !memcmp(all->devices[i]->name, name, len))
+		if (!strcmp(all->devices[i]->name, name))
 			return all->devices[i];
 	return NULL;
 }
@@ -181,27 +199,76 @@ static bool is_all(const struct node_rdma *r)
 }
 
 /* Whether a port is up, and has its addresses, is not the file's matter: it may come up later. */
-static void check_device_at(struct config *c, size_t i, const struct slime_topo_devices *all)
+static void check_port_at(struct config *c, const char *path, const char *text,
+			  const struct slime_topo_devices *all)
 {
-	const char *text = c->node.data.rdma.devices[i];
 	const struct slime_topo_device *d;
-	unsigned port;
-	size_t len = split_device(text, &port);
-	char path[48];
+	struct sl_port_name port;
 
-	snprintf(path, sizeof(path), "data.rdma.devices.%zu", i);
-	d = find_device(all, text, len);
-	if (is_twice(&c->node.data.rdma, i))
-		cli_config_refuse(c->source, path, "expected each port once, got \"%s\" again",
-				  text);
-	else if (!strcmp(text, ALL))
-		cli_config_refuse(c->source, path, "expected \"all\" alone");
-	else if (!d)
+	read_port(text, &port);
+	d = find_device(all, port.device);
+	if (!d)
 		cli_config_refuse(
 			c->source, path, "expected an RDMA device of this host, got \"%s\": %s",
 			text, all->n_devices ? "slime devices lists those there are" : all->why);
-	else if (!has_port(d, port))
-		cli_config_refuse(c->source, path, "expected a port of %s, got %u", d->name, port);
+	else if (!has_port(d, port.port))
+		cli_config_refuse(c->source, path, "expected a port of %s, got %u", d->name,
+				  port.port);
+}
+
+static void check_device_at(struct config *c, size_t i, const struct slime_topo_devices *all)
+{
+	const struct node_rdma *r = &c->node.data.rdma;
+	char path[48];
+
+	snprintf(path, sizeof(path), "data.rdma.devices.%zu", i);
+	if (is_twice(r->devices, i))
+		cli_config_refuse(c->source, path, "expected each port once, got \"%s\" again",
+				  r->devices[i]);
+	else if (!strcmp(r->devices[i], ALL))
+		cli_config_refuse(c->source, path, "expected \"all\" alone");
+	else
+		check_port_at(c, path, r->devices[i], all);
+}
+
+/* Whether links of the agent use the port at all. */
+static bool is_configured(const struct node_rdma *r, const char *text)
+{
+	struct sl_port_name port, other;
+
+	if (sl_port_name_parse(text, strlen(text), &port))
+		return false;
+	for (size_t i = 0; i < r->n_devices; i++) {
+		read_port(r->devices[i], &other);
+		if (sl_port_name_is(&port, other.device, sizeof(other.device), other.port))
+			return true;
+	}
+	return !r->n_devices || is_all(r);
+}
+
+static void check_link_ports(struct config *c, size_t i, const struct slime_topo_devices *all)
+{
+	const struct node_link *l = &c->node.links[i];
+	char path[64];
+
+	for (size_t k = 0; k < l->n_devices; k++) {
+		snprintf(path, sizeof(path), "links.%zu.devices.%zu", i, k);
+		if (is_configured(&c->node.data.rdma, l->devices[k]))
+			check_port_at(c, path, l->devices[k], all);
+		else
+			cli_config_refuse(c->source, path,
+					  "expected one of data.rdma.devices, got \"%s\"",
+					  l->devices[k]);
+	}
+}
+
+static bool names_ports(const struct config *c)
+{
+	bool any = c->node.data.rdma.n_devices > 0;
+
+	for (size_t i = 0; i < c->node.n_links; i++)
+		any |= c->node.links[i].n_devices > 0;
+	return any;
 }
 
 void config_check_rdma(struct config *c)
@@ -214,25 +281,26 @@ void config_check_rdma(struct config *c)
 				  SLIME_RAILS_MAX);
 		return;
 	}
-	if (!n || slime_topo_devices_create(NULL, &all))
+	if (!names_ports(c) || slime_topo_devices_create(NULL, &all))
 		return;
 	if (is_all(&c->node.data.rdma) && !all->n_devices)
 		cli_config_refuse(c->source, "data.rdma.devices.0",
 				  "expected an RDMA device of this host for it: %s", all->why);
 	for (size_t i = 0; i < n && !is_all(&c->node.data.rdma); i++)
 		check_device_at(c, i, all);
+	for (size_t i = 0; i < c->node.n_links; i++)
+		check_link_ports(c, i, all);
 	slime_topo_devices_destroy(all);
 }
 
 /* Whether links may use the device. */
 static bool is_ours(const struct node_rdma *r, const struct slime_topo_device *d)
 {
-	unsigned port;
+	struct sl_port_name port;
 
 	for (size_t i = 0; i < r->n_devices; i++) {
-		size_t len = split_device(r->devices[i], &port);
-
-		if (strlen(d->name) == len && !memcmp(d->name, r->devices[i], len))
+		read_port(r->devices[i], &port);
+		if (!strcmp(d->name, port.device))
 			return true;
 	}
 	return !r->n_devices || is_all(r);

@@ -47,7 +47,7 @@ static void say(const char *line)
 }
 
 /* What a node has whose file says this in data.rdma. */
-static struct config *config_of(const char *line)
+static struct config *config_with(const char *line, const char *links)
 {
 	char path[] = "/tmp/config-rdma-XXXXXX";
 	int fd = mkstemp(path);
@@ -60,12 +60,18 @@ static struct config *config_of(const char *line)
 			    "version: 1\n"
 			    "agent: { name: a }\n"
 			    "control: { url: \"http://127.0.0.1:3000\" }\n"
-			    "data: { rdma: { %s } }\n",
-			    line) > 0);
+			    "data: { rdma: { %s } }\n"
+			    "links: [ %s ]\n",
+			    line, links) > 0);
 	close(fd);
 	assert_ok(config_create(path, &args, say, &c));
 	unlink(path);
 	return c;
+}
+
+static struct config *config_of(const char *line)
+{
+	return config_with(line, "");
 }
 
 static uint32_t value_of(const struct config *c, size_t field)
@@ -144,6 +150,42 @@ static void devices__are_one_list(void **state)
 	config_destroy(plain);
 }
 
+static void link__has_what_the_file_asks_of_rdma(void **state)
+{
+	struct config *c = config_with(
+		"", "{ to: b, qps: 4, rails: 2, min_bandwidth: 100Gbps }, { to: c, rails: all }");
+	const struct slime_agent_link *l = c->attr.topology.links;
+
+	(void)state;
+	assert_int_equal(l[0].qps, 4);
+	assert_int_equal(l[0].rails, 2);
+	assert_true(l[0].min_bandwidth == UINT64_C(100000000000));
+	assert_null(l[0].devices);
+	assert_int_equal(l[1].qps, 0);
+	assert_int_equal(l[1].rails, 0);
+	assert_true(l[1].min_bandwidth == 0);
+	config_destroy(c);
+}
+
+/* Those that a file names of this host have to be there. */
+static void link__names_ports_as_lists(void **state)
+{
+	static const char *const ours[] = { "mlx5_0", "mlx5_1:2" }, *const peers[] = { "rxe0" };
+	struct config *c = config_with("", "{ to: b }, { to: c }");
+	struct node_link *l = &c->node.links[1];
+
+	(void)state;
+	l->devices = ours;
+	l->n_devices = 2;
+	l->peer_devices = peers;
+	l->n_peer_devices = 1;
+	assert_ok(config_set_link(c, 1));
+	assert_string_equal(c->links[1].devices, "mlx5_0,mlx5_1:2");
+	assert_string_equal(c->links[1].peer_devices, "rxe0");
+	assert_null(c->links[0].devices);
+	config_destroy(c);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -151,6 +193,8 @@ int main(void)
 		cmocka_unit_test(key__reaches_the_library_alone),
 		cmocka_unit_test(key__that_changes_needs_a_restart),
 		cmocka_unit_test(devices__are_one_list),
+		cmocka_unit_test(link__has_what_the_file_asks_of_rdma),
+		cmocka_unit_test(link__names_ports_as_lists),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -195,6 +195,20 @@ static void on_up(void *arg, bool fresh)
 	t.n_up++;
 }
 
+/* "PEER/PROFILE:TOPOLOGY ", and what it asks of rdma, if anything. */
+static int write_wanted(char *at, const struct ctrl_wanted *w)
+{
+	const struct slime_agent_link *l = &w->link;
+	int n = sprintf(at, "%s/%s:%s%s%s ", l->to, l->profile, w->topology,
+			w->refusal ? " refused: " : "", w->refusal ? w->refusal : "");
+
+	if (l->qps || l->rails || l->devices || l->peer_devices || l->min_bandwidth)
+		n += sprintf(at + n, "(%u %u %s %s %llu) ", l->qps, l->rails,
+			     l->devices ? l->devices : "-", l->peer_devices ? l->peer_devices : "-",
+			     (unsigned long long)l->min_bandwidth);
+	return n;
+}
+
 static void on_wanted(void *arg, const struct ctrl_wanted *links, size_t n)
 {
 	char *at = t.wanted_links;
@@ -202,9 +216,7 @@ static void on_wanted(void *arg, const struct ctrl_wanted *links, size_t n)
 	(void)arg;
 	*at = '\0';
 	for (size_t i = 0; i < n; i++)
-		at += sprintf(at, "%s/%s:%s%s%s ", links[i].link.to, links[i].link.profile,
-			      links[i].topology, links[i].refusal ? " refused: " : "",
-			      links[i].refusal ? links[i].refusal : "");
+		at += write_wanted(at, &links[i]);
 	t.n_wanted++;
 }
 
@@ -376,7 +388,7 @@ static void wanted__is_told_at_the_start_and_with_each_event(void **state)
 	fake_text(t.session,
 		  "{\"type\":\"wanted\",\"cursor\":\"5:2\",\"agent\":\"a\",\"revision\":2}");
 	spin_until(&t.n_wanted, 2);
-	assert_string_equal(t.wanted_links, "b/p:t c/p:t ");
+	assert_string_equal(t.wanted_links, "b/p:t c/p:t (4 0 - - 0) ");
 	assert_int_equal(t.n_lists, 1);
 }
 
@@ -442,6 +454,47 @@ static void wanted__that_was_interrupted_goes_on_with_its_next_page(void **state
 	spin_until(&t.n_wanted, 1);
 	assert_string_equal(t.wanted_links, "b/p:t c/p:t ");
 	assert_int_equal(t.n_firsts, 1);
+}
+
+static void wanted__has_what_is_asked_of_rdma(void **state)
+{
+	(void)state;
+	t.wanted =
+		WANTED("b", ",\"qps\":8,\"rails\":\"all\",\"min_bandwidth\":100000000000") "," WANTED(
+			"c",
+			",\"rails\":2,\"devices\":\"mlx5_0,mlx5_1:2\",\"peer_devices\":\"rxe0\"");
+	begin();
+	spin_until(&t.n_wanted, 1);
+	assert_string_equal(t.wanted_links,
+			    "b/p:t (8 0 - - 100000000000) c/p:t (0 2 mlx5_0,mlx5_1:2 rxe0 0) ");
+}
+
+static void wanted__of_rdma_that_cannot_be_is_refused(void **state)
+{
+	static const char *const links[] = {
+		WANTED("b", ",\"qps\":9"),
+		WANTED("b", ",\"rails\":9"),
+		WANTED("b", ",\"devices\":\"mlx5_0:0\""),
+		WANTED("b", ",\"peer_devices\":\"x,x\""),
+	};
+	char event[128];
+
+	(void)state;
+	t.wanted = "";
+	begin();
+	spin_until(&t.n_wanted, 1);
+	for (unsigned i = 0; i < sizeof(links) / sizeof(*links); i++) {
+		t.wanted = links[i];
+		snprintf(
+			event, sizeof(event),
+			"{\"type\":\"wanted\",\"cursor\":\"5:%u\",\"agent\":\"a\",\"revision\":%u}",
+			i + 2, i + 2);
+		fake_text(t.session, event);
+		spin_until(&t.n_wanted, (int)i + 2);
+		assert_string_equal(
+			t.wanted_links,
+			"b/p:t refused: this agent cannot have its qps, rails or devices ");
+	}
 }
 
 /* The agent registered anew and was not expanded yet: it closes nothing. */
@@ -665,6 +718,9 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			wanted__that_was_interrupted_goes_on_with_its_next_page, setup, teardown),
+		cmocka_unit_test_setup_teardown(wanted__has_what_is_asked_of_rdma, setup, teardown),
+		cmocka_unit_test_setup_teardown(wanted__of_rdma_that_cannot_be_is_refused, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(wanted__that_is_not_known_yet_changes_nothing,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(region__of_another_agent_is_told, setup, teardown),

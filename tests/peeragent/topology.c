@@ -168,6 +168,45 @@ static void diff__other_transports_close_and_open_the_link(void **state)
 	assert_plan(&want, &have, steps, N(steps));
 }
 
+static void ask_qps(struct slime_agent_link *l)
+{
+	l->qps = 2;
+}
+static void ask_rails(struct slime_agent_link *l)
+{
+	l->rails = 2;
+}
+static void ask_devices(struct slime_agent_link *l)
+{
+	l->devices = "mlx5_0";
+}
+static void ask_peer_devices(struct slime_agent_link *l)
+{
+	l->peer_devices = "mlx5_0";
+}
+static void ask_min_bandwidth(struct slime_agent_link *l)
+{
+	l->min_bandwidth = 1;
+}
+
+static void diff__a_link_that_asks_for_something_else_is_closed_and_opened(void **state)
+{
+	static const struct plan_step steps[] = { { PLAN_LINK_CLOSE, 1 }, { PLAN_LINK_OPEN, 1 } };
+	static void (*const changes[])(struct slime_agent_link *) = { ask_qps, ask_rails,
+								      ask_devices, ask_peer_devices,
+								      ask_min_bandwidth };
+
+	(void)state;
+	for (size_t i = 0; i < N(changes); i++) {
+		struct draft want, have;
+
+		draft_all(&want);
+		draft_all(&have);
+		changes[i](&want.links[1]);
+		assert_plan(&want, &have, steps, N(steps));
+	}
+}
+
 static void diff__another_profile_is_another_link(void **state)
 {
 	static const struct plan_step steps[] = { { PLAN_LINK_CLOSE, 0 }, { PLAN_LINK_OPEN, 0 } };
@@ -341,6 +380,8 @@ static void copy__is_equal_and_owns_its_texts(void **state)
 	d.regions[0].gpu = gpu;
 	add_link(&d, to_b_tcp);
 	d.links[0].to = to;
+	d.links[0].devices = "mlx5_0";
+	d.links[0].peer_devices = "mlx5_1:2";
 	assert_int_equal(topology_copy(seal(&d), &copy), 0);
 	memset(name, 'x', 2);
 	memset(gpu, 'x', 12);
@@ -355,6 +396,9 @@ static void copy__is_equal_and_owns_its_texts(void **state)
 	assert_string_equal(copy->regions[0].allow[1], "name=node-c");
 	assert_string_equal(copy->links[0].to, "node-b");
 	assert_string_equal(copy->links[0].profile, "tcp");
+	assert_string_equal(copy->links[0].devices, "mlx5_0");
+	assert_ptr_not_equal(copy->links[0].devices, d.links[0].devices);
+	assert_string_equal(copy->links[0].peer_devices, "mlx5_1:2");
 	assert_int_equal(copy->links[0].transports[0], SLIME_TRANSPORT_TCP);
 	free(copy);
 }
@@ -510,6 +554,22 @@ static void bad_profile(struct draft *d)
 {
 	d->links[1].profile = "a/b";
 }
+static void too_many_qps(struct draft *d)
+{
+	d->links[1].qps = 9;
+}
+static void too_many_rails(struct draft *d)
+{
+	d->links[1].rails = SLIME_RAILS_MAX + 1;
+}
+static void bad_device(struct draft *d)
+{
+	d->links[1].devices = "mlx5_0,mlx5_0";
+}
+static void bad_peer_device(struct draft *d)
+{
+	d->links[1].peer_devices = "mlx5_0:0";
+}
 static void transport_twice(struct draft *d)
 {
 	d->links[1].transports[1] = SLIME_TRANSPORT_TCP;
@@ -582,6 +642,10 @@ static void check__says_where_the_fault_is(void **state)
 		{ selector_by_a_pattern_sign, "links.2.to" },
 		{ allow_by_two_signs, "regions.1.allow.0" },
 		{ bad_profile, "links.1.profile" },
+		{ too_many_qps, "links.1.qps" },
+		{ too_many_rails, "links.1.rails" },
+		{ bad_device, "links.1.devices" },
+		{ bad_peer_device, "links.1.peer_devices" },
 		{ transport_twice, "links.1.transports" },
 		{ bad_label_key, "labels" },
 		{ bad_label_value, "labels.zone" },
@@ -617,6 +681,7 @@ int main(void)
 		cmocka_unit_test(diff__to_nothing_closes_links_then_withdraws_regions),
 		cmocka_unit_test(diff__an_explicit_default_profile_is_the_default),
 		cmocka_unit_test(diff__other_transports_close_and_open_the_link),
+		cmocka_unit_test(diff__a_link_that_asks_for_something_else_is_closed_and_opened),
 		cmocka_unit_test(diff__another_profile_is_another_link),
 		cmocka_unit_test(diff__other_memory_withdraws_and_offers_the_region),
 		cmocka_unit_test(diff__other_readers_keep_the_memory),

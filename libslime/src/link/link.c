@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "src/core/port_name.h"
+#include "base/port_name.h"
 #include "src/endpoint/connect.h"
 #include "src/endpoint/endpoint.h"
 #include "src/endpoint/endpoint_account.h"

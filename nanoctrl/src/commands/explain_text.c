@@ -230,6 +230,18 @@ static void read_rail(struct json_slice r, struct rail *out)
 	obs_text(r, "why", out->why, sizeof(out->why));
 }
 
+/* A rail that is not up may not have them. */
+static void write_rail_queues(const struct writer *w, struct json_slice r)
+{
+	uint64_t n = obs_number(r, "qps"), bandwidth = obs_number(r, "bandwidth");
+	char speed[64] = "link speed unknown";
+
+	if (bandwidth)
+		snprintf(speed, sizeof(speed), "link speed %.1f Gbit/s", (double)bandwidth / 1e9);
+	if (n)
+		write_line(w, "", "%" PRIu64 " queue pair%s, %s", n, n == 1 ? "" : "s", speed);
+}
+
 static void write_rail(const struct writer *w, const struct explain_link *k, size_t i,
 		       struct json_slice r)
 {
@@ -249,6 +261,7 @@ static void write_rail(const struct writer *w, const struct explain_link *k, siz
 		   rail.remote, rail.state, (double)obs_number(r, "share") / 10,
 		   obs_bytes(obs_number(r, "completed_bytes_total"), bytes), failures,
 		   *rail.error ? ", last with: " : "", rail.error);
+	write_rail_queues(w, r);
 	write_reasons(w, "", rail.why, NULL);
 	if (*other.state && strcmp(other.state, rail.state) != 0)
 		write_line(w, "", "%s says of it: %s%s%s", k->peer, other.state,

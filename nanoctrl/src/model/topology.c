@@ -3,21 +3,24 @@
 #include "model/topology.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <jansson.h>
+#include <base/bandwidth.h>
+#include <base/port_name.h>
 #include <base/selector.h>
 #include "model/json_path.h"
 #include "store/key.h"
 
-#define WISHES_MAX    1024
-#define EXPECTED_MAX  1024
-#define QPS_MAX	      64
-#define RAILS_MAX     64
-#define TEXT_MAX      4096
-#define BANDWIDTH_MAX UINT64_C(1000000000000000) /* bits per second */
-#define AGENT_NAME    "the name of an agent: 1 to 253 of [A-Za-z0-9._:@-]"
-#define SELECTOR      "the name of an agent, or a selector: LABEL=VALUE,... without blanks or quotes"
+#define WISHES_MAX   1024
+#define EXPECTED_MAX 1024
+#define QPS_MAX	     8
+#define RAILS_MAX    8
+#define TEXT_MAX     4096
+#define PORTS	     "1 to 8 RDMA ports such as mlx5_0 or mlx5_0:2, each once"
+#define AGENT_NAME   "the name of an agent: 1 to 253 of [A-Za-z0-9._:@-]"
+#define SELECTOR     "the name of an agent, or a selector: LABEL=VALUE,... without blanks or quotes"
 
 /* A slip in a member's name is found, not passed over. */
 static int check_members(const struct json_path *p, const char *const *known)
@@ -243,30 +246,42 @@ static int read_rails(const struct json_path *p, struct topology_params *out)
 	return 0;
 }
 
-/* "100Gbps" */
-static bool read_bandwidth(const char *text, uint64_t *out)
+/* A list of ports as one text, which *out owns; NULL without a list. */
+static int read_ports(const struct json_path *p, const char *name, char **out)
 {
-	static const struct {
-		const char *unit;
-		uint64_t bits;
-	} units[] = { { "bps", 1 },
-		      { "Kbps", 1000 },
-		      { "Mbps", 1000000 },
-		      { "Gbps", UINT64_C(1000000000) },
-		      { "Tbps", UINT64_C(1000000000000) } };
-	size_t n = strspn(text, "0123456789");
+	char text[RAILS_MAX * (SL_DEVICE_NAME_MAX + 4)] = "";
+	struct sl_port_name ports[RAILS_MAX];
+	json_t *array, *item;
+	size_t i, n, len = 0;
+	int ret = json_path_member(p, name, OPTIONAL, JSON_ARRAY, &array);
 
-	if (!n || n > 15)
-		return false;
-	*out = strtoull(text, NULL, 10);
-	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
-		if (!strcmp(text + n, units[i].unit)) {
-			if (!*out || *out > BANDWIDTH_MAX / units[i].bits)
-				return false;
-			*out *= units[i].bits;
-			return true;
-		}
-	return false;
+	if (ret || !array)
+		return ret;
+	json_array_foreach(array, i, item)
+	{
+		const char *one = json_is_string(item) ? json_string_value(item) : "";
+
+		if (i == RAILS_MAX || sl_port_name_parse(one, strlen(one), &ports[i]))
+			return json_path_bad_value(p, name, PORTS);
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s", i ? "," : "", one);
+	}
+	if (sl_port_names_parse(text, ports, RAILS_MAX, &n))
+		return json_path_bad_value(p, name, PORTS);
+	*out = strdup(text);
+	return *out ? 0 : json_path_no_memory(p);
+}
+
+/* Where each agent is at both ends of links, the ports that it names are its own. */
+static int read_devices(const struct json_path *p, struct wish *w)
+{
+	bool both = w->kind == WISH_MESH || w->kind == WISH_RING;
+	int ret = read_ports(p, "devices", &w->devices);
+
+	if (!ret && !both)
+		ret = read_ports(p, "peer_devices", &w->peer_devices);
+	w->params.devices = w->devices;
+	w->params.peer_devices = both ? w->devices : w->peer_devices;
+	return ret;
 }
 
 static int read_params(const struct json_path *p, struct topology_params *out)
@@ -284,7 +299,7 @@ static int read_params(const struct json_path *p, struct topology_params *out)
 		ret = read_rails(p, out);
 	if (!ret)
 		ret = json_path_text(p, "min_bandwidth", OPTIONAL, 32, &bandwidth);
-	if (!ret && bandwidth && !read_bandwidth(bandwidth, &out->min_bandwidth))
+	if (!ret && bandwidth && sl_bandwidth_parse(bandwidth, &out->min_bandwidth))
 		ret = json_path_bad_value(p, "min_bandwidth", "a rate such as 100Gbps");
 	return ret;
 }
@@ -390,14 +405,14 @@ static int read_pairs(const struct json_path *p, struct wish *w)
 static const struct {
 	const char *member; /* that tells the kind */
 	int (*read)(const struct json_path *p, struct wish *w);
-	const char *known[9];
+	const char *known[10];
 } kinds[] = {
-#define PARAMS "profile", "transports", "qps", "rails", "min_bandwidth"
+#define PARAMS "profile", "transports", "qps", "rails", "min_bandwidth", "devices"
 	[WISH_MESH] = { "mesh", read_mesh, { "mesh", PARAMS, NULL } },
-	[WISH_FROM_TO] = { "from", read_from_to, { "from", "to", PARAMS, NULL } },
-	[WISH_PAIRS] = { "pairs", read_pairs, { "pairs", PARAMS, NULL } },
+	[WISH_FROM_TO] = { "from", read_from_to, { "from", "to", "peer_devices", PARAMS, NULL } },
+	[WISH_PAIRS] = { "pairs", read_pairs, { "pairs", "peer_devices", PARAMS, NULL } },
 	[WISH_RING] = { "ring", read_ring, { "ring", "by", "settle", PARAMS, NULL } },
-	[WISH_STAR] = { "star", read_star, { "star", PARAMS, NULL } },
+	[WISH_STAR] = { "star", read_star, { "star", "peer_devices", PARAMS, NULL } },
 #undef PARAMS
 };
 #define N_KINDS (sizeof(kinds) / sizeof(*kinds))
@@ -418,7 +433,9 @@ static int read_wish(const struct json_path *p, struct wish *w)
 	ret = check_members(p, kinds[w->kind].known);
 	if (!ret)
 		ret = kinds[w->kind].read(p, w);
-	return ret ? ret : read_params(p, &w->params);
+	if (!ret)
+		ret = read_params(p, &w->params);
+	return ret ? ret : read_devices(p, w);
 }
 
 static int read_wishes(const struct json_path *p, struct topology *t)
@@ -499,8 +516,11 @@ void model_topology_fini(struct model_topology *m)
 {
 	struct topology *t = &m->topology;
 
-	for (size_t i = 0; t->wishes && i < t->n_wishes; i++)
+	for (size_t i = 0; t->wishes && i < t->n_wishes; i++) {
 		free(t->wishes[i].pairs);
+		free(t->wishes[i].devices);
+		free(t->wishes[i].peer_devices);
+	}
 	free(t->wishes);
 	for (size_t i = 0; t->expected && i < t->n_expected; i++)
 		free(t->expected[i].labels);

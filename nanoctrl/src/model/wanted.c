@@ -129,8 +129,12 @@ void model_labels_fini(struct topology_label *labels, void *memory)
 
 /* ---- lists ---- */
 
-static void out_params(struct out *o, const struct topology_params *p)
+/* turned: as the other end of the wish has it. */
+static void out_params(struct out *o, const struct topology_params *p, bool turned)
 {
+	const char *devices = turned ? p->peer_devices : p->devices;
+	const char *peer_devices = turned ? p->devices : p->peer_devices;
+
 	out_text(o, ",\"profile\":", p->profile);
 	for (int i = 0; i < TOPOLOGY_N_TRANSPORTS && p->transports[i]; i++)
 		out_text(o, i ? "," : ",\"transports\":[", p->transports[i]);
@@ -143,6 +147,10 @@ static void out_params(struct out *o, const struct topology_params *p)
 		out_number(o, ",\"rails\":", p->rails);
 	if (p->min_bandwidth)
 		out_number(o, ",\"min_bandwidth\":", p->min_bandwidth);
+	if (devices)
+		out_text(o, ",\"devices\":", devices);
+	if (peer_devices)
+		out_text(o, ",\"peer_devices\":", peer_devices);
 }
 
 char *model_wanted_list(const char *agent, const struct expanded_link *const *links, size_t n)
@@ -153,9 +161,11 @@ char *model_wanted_list(const char *agent, const struct expanded_link *const *li
 	for (size_t i = 0; i < n; i++) {
 		const struct expanded_link *l = links[i];
 
+		bool is_lower = !strcmp(l->lower, agent);
+
 		out_words(&o, i ? "," : "");
-		out_text(&o, "{\"peer\":", strcmp(l->lower, agent) ? l->lower : l->upper);
-		out_params(&o, l->params);
+		out_text(&o, "{\"peer\":", is_lower ? l->upper : l->lower);
+		out_params(&o, l->params, is_lower == l->from_upper);
 		out_text(&o, ",\"topology\":", l->topology->name);
 		out_words(&o, "}");
 	}
@@ -250,6 +260,9 @@ static bool read_link(const char *agent, const json_t *o, const struct topology 
 	params->rails =
 		json_is_string(rails) ? TOPOLOGY_RAILS_ALL : (uint32_t)json_integer_value(rails);
 	params->min_bandwidth = (uint64_t)json_integer_value(json_object_get(o, "min_bandwidth"));
+	params->devices = json_string_value(json_object_get(o, "devices"));
+	params->peer_devices = json_string_value(json_object_get(o, "peer_devices"));
+	out->from_upper = strcmp(agent, peer) > 0;
 	out->lower = strcmp(agent, peer) < 0 ? agent : peer;
 	out->upper = strcmp(agent, peer) < 0 ? peer : agent;
 	out->params = params;

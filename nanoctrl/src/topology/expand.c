@@ -114,6 +114,7 @@ static int note_conflict(struct work *w, const struct expanded_link *have)
 		have->lower, have->upper, have->params->profile, have->topology->name);
 }
 
+/* a is the first end. */
 static int add(struct work *w, const char *a, const char *b, const struct topology_params *params)
 {
 	int order = strcmp(a, b);
@@ -127,14 +128,16 @@ static int add(struct work *w, const char *a, const char *b, const struct topolo
 	if (*slot) {
 		const struct expanded_link *have = &w->out->links[*slot - 1];
 
-		return wish_params_equal(have->params, params) ? 0 : note_conflict(w, have);
+		return wish_params_equal(have->params, params, have->from_upper != (order > 0))
+			       ? 0
+			       : note_conflict(w, have);
 	}
 	if (w->out->n_links - w->first == TOPOLOGY_LINKS_MAX) {
 		w->too_many = true;
 		return 0;
 	}
 	w->out->links[w->out->n_links++] =
-		(struct expanded_link){ lower, upper, w->topology, params };
+		(struct expanded_link){ lower, upper, w->topology, params, order > 0 };
 	*slot = w->out->n_links;
 	return 0;
 }
@@ -407,7 +410,9 @@ static int keep_links(struct work *w, const struct expanded_link *kept, size_t n
 	w->too_many = false;
 	for (size_t i = 0; i < n_kept && !ret; i++)
 		if (kept[i].topology == w->topology)
-			ret = add(w, kept[i].lower, kept[i].upper, kept[i].params);
+			ret = kept[i].from_upper
+				      ? add(w, kept[i].upper, kept[i].lower, kept[i].params)
+				      : add(w, kept[i].lower, kept[i].upper, kept[i].params);
 	w->result->state = TOPOLOGY_TOO_MANY_LINKS;
 	return ret ? ret
 		   : note(w,

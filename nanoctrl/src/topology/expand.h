@@ -16,6 +16,7 @@ struct expanded_link {
 	const char *lower, *upper;
 	const struct topology *topology; /* the topology with the wish, */
 	const struct topology_params *params;
+	bool from_upper; /* the first end of params is upper */
 };
 
 enum topology_state {

@@ -39,8 +39,12 @@ static bool same_text(const char *a, const char *b)
 	return a == b || (a && b && !strcmp(a, b));
 }
 
-bool wish_params_equal(const struct topology_params *a, const struct topology_params *b)
+bool wish_params_equal(const struct topology_params *a, const struct topology_params *b,
+		       bool turned)
 {
+	const char *devices = turned ? b->peer_devices : b->devices;
+	const char *peer_devices = turned ? b->devices : b->peer_devices;
+
 	for (int i = 0; i < TOPOLOGY_N_TRANSPORTS; i++) {
 		if (!same_text(a->transports[i], b->transports[i]))
 			return false;
@@ -48,5 +52,6 @@ bool wish_params_equal(const struct topology_params *a, const struct topology_pa
 			break;
 	}
 	return !strcmp(a->profile, b->profile) && a->qps == b->qps && a->rails == b->rails &&
-	       a->min_bandwidth == b->min_bandwidth;
+	       a->min_bandwidth == b->min_bandwidth && same_text(a->devices, devices) &&
+	       same_text(a->peer_devices, peer_devices);
 }

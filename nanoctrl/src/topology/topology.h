@@ -36,6 +36,8 @@ struct topology_params {
 	uint32_t qps;		/* 0: as the agents have it, as for the next */
 	uint32_t rails;		/* or TOPOLOGY_RAILS_ALL */
 	uint64_t min_bandwidth; /* bits per second */
+	/* RDMA ports of the first end, and of the other: "mlx5_0,mlx5_1:2"; NULL: any. */
+	const char *devices, *peer_devices;
 };
 
 enum wish_kind { WISH_MESH, WISH_FROM_TO, WISH_PAIRS, WISH_RING, WISH_STAR };
@@ -54,6 +56,7 @@ struct wish {
 	struct wish_pair *pairs;
 	size_t n_pairs;
 	struct topology_params params;
+	char *devices, *peer_devices; /* of params; NULL: none */
 };
 
 /* Agents that should be there. */
@@ -78,6 +81,8 @@ bool wish_is_selector(const char *who);
 /* Whether the agent is meant. */
 bool wish_selects(const char *who, const struct topology_agent *agent);
 
-bool wish_params_equal(const struct topology_params *a, const struct topology_params *b);
+/* turned: the first end of one is the other end of the other. */
+bool wish_params_equal(const struct topology_params *a, const struct topology_params *b,
+		       bool turned);
 
 #endif

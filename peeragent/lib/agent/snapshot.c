@@ -76,6 +76,8 @@ static size_t add_rails(struct making *m, struct place *p)
 			.share = r->share,
 			.bytes = r->bytes,
 			.failures = r->n_failures,
+			.n_qps = r->n_qps,
+			.bandwidth = r->bandwidth,
 			.error = r->error,
 			.why = r->why,
 		};

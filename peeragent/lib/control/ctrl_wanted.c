@@ -51,6 +51,17 @@ static const char *take_transports(const struct nc_wanted_link *from, struct sli
 	return topology_transports_fine(out->transports) ? NULL : "it has a transport twice";
 }
 
+/* The same of what it asks of rdma. */
+static const char *take_rdma(const struct nc_wanted_link *from, struct slime_agent_link *out)
+{
+	out->qps = from->qps;
+	out->rails = from->rails == NC_RAILS_ALL ? 0 : from->rails;
+	out->devices = *from->devices ? from->devices : NULL;
+	out->peer_devices = *from->peer_devices ? from->peer_devices : NULL;
+	out->min_bandwidth = from->min_bandwidth;
+	return topology_rdma_fine(out) ? NULL : "this agent cannot have its qps, rails or devices";
+}
+
 static void warn(const struct nc_wanted_link *link, const char *why)
 {
 	static struct sl_log_limit limit = SL_LOG_LIMIT_INIT(4, 10000);
@@ -121,18 +132,24 @@ static char *append(char *to, const char *from, const char **out)
 static int take_link(struct ctrl *ctrl, const struct nc_wanted_link *from)
 {
 	struct ctrl_wanted *to = &ctrl->wanted[ctrl->n_wanted];
-	char *text =
-		malloc(strlen(from->peer) + strlen(from->profile) + strlen(from->topology) + 3);
+	char *text = malloc(strlen(from->peer) + strlen(from->profile) + strlen(from->topology) +
+			    strlen(from->devices) + strlen(from->peer_devices) + 5);
 
 	if (!text)
 		return -ENOMEM;
 	memset(to, 0, sizeof(*to));
 	to->refusal = take_transports(from, &to->link);
+	if (!to->refusal)
+		to->refusal = take_rdma(from, &to->link);
 	if (to->refusal)
-		memset(to->link.transports, 0, sizeof(to->link.transports));
+		memset(&to->link, 0, sizeof(to->link));
 	text = append(text, from->peer, &to->link.to);
 	text = append(text, from->profile, &to->link.profile);
-	append(text, from->topology, &to->topology);
+	text = append(text, from->topology, &to->topology);
+	if (to->link.devices)
+		text = append(text, from->devices, &to->link.devices);
+	if (to->link.peer_devices)
+		append(text, from->peer_devices, &to->link.peer_devices);
 	ctrl->n_wanted++;
 	return 0;
 }
@@ -148,8 +165,6 @@ static int take_page(struct ctrl *ctrl, const struct nc_wanted *page)
 		const struct nc_wanted_link *from = &page->list[i];
 		const char *why = why_impossible(ctrl, from);
 
-		if (!why && (from->qps || from->rails || from->min_bandwidth))
-			warn(from, "agents do not heed qps, rails and min_bandwidth yet");
 		if (why)
 			warn(from, why);
 		else

@@ -62,8 +62,8 @@ static void on_joined(void *arg, struct slime_op *op)
 }
 
 int connection_create(struct connections *set, const char *name,
-		      const enum slime_transport *transports, connection_fn *fn, void *arg,
-		      struct connection **out)
+		      const enum slime_transport *transports, const struct slime_agent_link *link,
+		      connection_fn *fn, void *arg, struct connection **out)
 {
 	struct slime_endpoint_attr attr = SLIME_ENDPOINT_ATTR_INIT;
 	struct slime_op_attr op_attr = { .fn = on_joined };
@@ -89,6 +89,13 @@ int connection_create(struct connections *set, const char *name,
 	attr.arg = c;
 	attr.service = set->service;
 	attr.isolated = *set->isolated;
+	if (link) {
+		attr.rdma_qps = link->qps;
+		attr.rdma_rails = link->rails;
+		attr.rdma_devices = link->devices;
+		attr.rdma_peer_devices = link->peer_devices;
+		attr.rdma_min_bandwidth = link->min_bandwidth;
+	}
 	ret = slime_endpoint_create(set->ctx, &attr, &c->ep);
 	if (ret)
 		goto destroy_op;

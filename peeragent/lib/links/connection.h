@@ -9,7 +9,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <slime/slime.h>
+#include <slime/agent.h>
 
 #include "peeragent/lib/loop/helper.h"
 #include "nanoctrl/net/loop.h"
@@ -59,10 +59,11 @@ struct connection {
 	struct job destroy;
 };
 
-/* Make an endpoint; nothing is connected yet. transports as in slime_endpoint_attr. */
+/* Make an endpoint; nothing is connected yet. transports as in slime_endpoint_attr. link has what
+ * is asked of rdma; NULL: nothing. */
 int connection_create(struct connections *set, const char *name,
-		      const enum slime_transport *transports, connection_fn *fn, void *arg,
-		      struct connection **out);
+		      const enum slime_transport *transports, const struct slime_agent_link *link,
+		      connection_fn *fn, void *arg, struct connection **out);
 
 /* Connect to the peer's descriptor. An error is the result of slime_endpoint_connect(). */
 int connection_join(struct connection *c, const void *desc, size_t len, uint32_t timeout_ms);

@@ -307,8 +307,8 @@ static int open(struct entry *e, enum post_kind kind)
 	int ret;
 
 	snprintf(name, sizeof(name), "%s/%s", e->peer->name, e->profile);
-	ret = connection_create(&e->set->connections, name, entry_transports(e), on_connection, e,
-				&e->connection);
+	ret = connection_create(&e->set->connections, name, entry_transports(e),
+				e->by ? e->by->link : NULL, on_connection, e, &e->connection);
 	if (ret)
 		return ret;
 	ret = slime_endpoint_export(e->connection->ep, desc, sizeof(desc));

@@ -544,16 +544,11 @@ bool links_close(struct links *set, const struct slime_agent_link *link, enum li
 
 /* ---- what the cluster wants ---- */
 
-static bool same_transports(const struct slime_agent_link *a, const struct slime_agent_link *b)
-{
-	return !memcmp(a->transports, b->transports, sizeof(a->transports));
-}
-
 static bool is_as_wanted(const struct wanted *w, const struct ctrl_wanted *want)
 {
 	if (w->refusal || want->refusal)
 		return w->refusal && want->refusal && !strcmp(w->refusal, want->refusal);
-	return same_transports(w->link, &want->link);
+	return topology_links_alike(w->link, &want->link);
 }
 
 /* Its links are reported with the topology that wants them. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The checks of a topology. */
+#include "base/port_name.h"
 #include "peeragent/lib/plan/topology.h"
 
 #include <errno.h>
@@ -14,7 +15,9 @@
 #define LABEL_VALUE_MAX 253
 #define SELECTOR_MAX	1024
 
-#define EXPECTED_NAME "expected a name: 1 to 253 of letters, digits and ._:@-, not . or .."
+#define EXPECTED_NAME  "expected a name: 1 to 253 of letters, digits and ._:@-, not . or .."
+#define EXPECTED_PORTS "expected 1 to 8 RDMA ports such as mlx5_0 or mlx5_0:2, each once"
+#define QPS_MAX	       8
 #define EXPECTED_SELECTOR                                                                  \
 	"expected labels that all match, as role=decode or role=decode,zone=a (a name is " \
 	"name=AGENT)"
@@ -172,6 +175,34 @@ bool topology_transports_fine(const enum slime_transport *list)
 	return true;
 }
 
+static bool are_ports(const char *list)
+{
+	struct sl_port_name names[SLIME_RAILS_MAX];
+	size_t n;
+
+	return !list || !sl_port_names_parse(list, names, SLIME_RAILS_MAX, &n);
+}
+
+static int check_rdma(const struct slime_agent_link *l, size_t i, struct slime_topology_fault *f)
+{
+	if (l->qps > QPS_MAX)
+		return fault(f, "expected 1 to 8, or 0: the agent's", "links.%zu.qps", i);
+	if (l->rails > SLIME_RAILS_MAX)
+		return fault(f, "expected 1 to 8, or 0: all", "links.%zu.rails", i);
+	if (!are_ports(l->devices))
+		return fault(f, EXPECTED_PORTS, "links.%zu.devices", i);
+	if (!are_ports(l->peer_devices))
+		return fault(f, EXPECTED_PORTS, "links.%zu.peer_devices", i);
+	return 0;
+}
+
+bool topology_rdma_fine(const struct slime_agent_link *link)
+{
+	struct slime_topology_fault fault;
+
+	return !check_rdma(link, 0, &fault);
+}
+
 static int check_link(const struct slime_topology *t, const char *name, size_t i,
 		      struct slime_topology_fault *f)
 {
@@ -190,6 +221,8 @@ static int check_link(const struct slime_topology *t, const char *name, size_t i
 		return fault(f, EXPECTED_NAME, "links.%zu.profile", i);
 	if (!topology_transports_fine(l->transports))
 		return fault(f, "expected each transport at most once", "links.%zu.transports", i);
+	if (check_rdma(l, i, f))
+		return -EINVAL;
 	for (size_t k = 0; k < i; k++) {
 		if (!strcmp(t->links[k].to, l->to) &&
 		    !strcmp(topology_profile(&t->links[k]), topology_profile(l)))

@@ -118,6 +118,8 @@ static void copy_links(struct block *b, const struct slime_topology *from,
 
 		l.to = block_take_text(b, l.to);
 		l.profile = block_take_text(b, l.profile);
+		l.devices = block_take_text(b, l.devices);
+		l.peer_devices = block_take_text(b, l.peer_devices);
 		if (list)
 			list[i] = l;
 	}
@@ -218,9 +220,11 @@ static const struct slime_agent_link *link_like(const struct slime_topology *t,
 	return NULL;
 }
 
-static bool same_transports(const struct slime_agent_link *a, const struct slime_agent_link *b)
+bool topology_links_alike(const struct slime_agent_link *a, const struct slime_agent_link *b)
 {
-	return !memcmp(a->transports, b->transports, sizeof(a->transports));
+	return !memcmp(a->transports, b->transports, sizeof(a->transports)) && a->qps == b->qps &&
+	       a->rails == b->rails && a->min_bandwidth == b->min_bandwidth &&
+	       same_text(a->devices, b->devices) && same_text(a->peer_devices, b->peer_devices);
 }
 
 static void add(struct plan *p, enum plan_verb verb, size_t index)
@@ -234,7 +238,7 @@ static void plan_ends(const struct slime_topology *want, const struct slime_topo
 	for (size_t i = 0; i < have->n_links; i++) {
 		const struct slime_agent_link *l = link_like(want, &have->links[i]);
 
-		if (!l || !same_transports(l, &have->links[i]))
+		if (!l || !topology_links_alike(l, &have->links[i]))
 			add(p, PLAN_LINK_CLOSE, i);
 	}
 	for (size_t i = 0; i < have->n_regions; i++) {
@@ -261,7 +265,7 @@ static void plan_beginnings(const struct slime_topology *want, const struct slim
 	for (size_t i = 0; i < want->n_links; i++) {
 		const struct slime_agent_link *l = link_like(have, &want->links[i]);
 
-		if (!l || !same_transports(l, &want->links[i]))
+		if (!l || !topology_links_alike(l, &want->links[i]))
 			add(p, PLAN_LINK_OPEN, i);
 	}
 }

@@ -40,6 +40,12 @@ const char *topology_profile(const struct slime_agent_link *link);
  * transports, each once. */
 bool topology_transports_fine(const enum slime_transport *list);
 
+/* Whether what the link asks of rdma can be asked for. */
+bool topology_rdma_fine(const struct slime_agent_link *link);
+
+/* Whether two links are made in the same way, whatever they are called. */
+bool topology_links_alike(const struct slime_agent_link *a, const struct slime_agent_link *b);
+
 /* A deep copy: one allocation, freed with free(). -ENOMEM. */
 int topology_copy(const struct slime_topology *from, struct slime_topology **out);
 

@@ -104,7 +104,9 @@ static void put__expands_to_lists_of_agents(void **state)
 	assert_int_equal(put(f, &a, "t", "",
 			     T("t", "{\"from\":\"role=node-a\",\"to\":\"role=node-b\","
 				    "\"profile\":\"kv\",\"transports\":[\"rdma\",\"tcp\"],"
-				    "\"qps\":4,\"rails\":\"all\",\"min_bandwidth\":\"100Gbps\"}")),
+				    "\"qps\":4,\"rails\":\"all\",\"min_bandwidth\":\"100Gbps\","
+				    "\"devices\":[\"mlx5_0\",\"mlx5_1:2\"],"
+				    "\"peer_devices\":[\"rxe0\"]}")),
 			 200);
 	await_wanted(f, "node-a", "node-b/kv");
 	await_wanted(f, "node-b", "node-a/kv");
@@ -119,6 +121,18 @@ static void put__expands_to_lists_of_agents(void **state)
 		assert_true(json_integer_value(json_object_get(l, "min_bandwidth")) ==
 			    100000000000);
 		assert_string_equal(json_string_value(json_object_get(l, "topology")), "t");
+		assert_string_equal(json_string_value(json_object_get(l, "devices")),
+				    "mlx5_0,mlx5_1:2");
+		assert_string_equal(json_string_value(json_object_get(l, "peer_devices")), "rxe0");
+	}
+	assert_int_equal(api_do(f, &a, "GET", "/v1/agents/node-b/wanted?scope=demo", NULL, NULL),
+			 200);
+	{
+		const json_t *l = json_array_get(json_object_get(a.body, "links"), 0);
+
+		assert_string_equal(json_string_value(json_object_get(l, "devices")), "rxe0");
+		assert_string_equal(json_string_value(json_object_get(l, "peer_devices")),
+				    "mlx5_0,mlx5_1:2");
 	}
 	assert_int_equal(drop(f, &a, "t"), 200);
 	await_wanted(f, "node-a", "");
@@ -368,6 +382,19 @@ static void put__refuses_what_is_malformed(void **state)
 		{ T("t", "{\"mesh\":\"a=b\",\"transports\":[\"ib\"]}"), "bad_value",
 		  "links[0].transports" },
 		{ T("t", "{\"mesh\":\"a=b\",\"qps\":-1}"), "bad_value", "links[0].qps" },
+		{ T("t", "{\"mesh\":\"a=b\",\"qps\":9}"), "bad_value", "links[0].qps" },
+		{ T("t", "{\"mesh\":\"a=b\",\"rails\":9}"), "bad_value", "links[0].rails" },
+		{ T("t", "{\"mesh\":\"a=b\",\"devices\":[\"mlx5_0:0\"]}"), "bad_value",
+		  "links[0].devices" },
+		{ T("t", "{\"mesh\":\"a=b\",\"devices\":[\"x\",\"x\"]}"), "bad_value",
+		  "links[0].devices" },
+		{ T("t", "{\"mesh\":\"a=b\",\"devices\":[]}"), "bad_value", "links[0].devices" },
+		{ T("t", "{\"mesh\":\"a=b\",\"devices\":[\"a,b\"]}"), "bad_value",
+		  "links[0].devices" },
+		{ T("t", "{\"mesh\":\"a=b\",\"peer_devices\":[\"x\"]}"), "unknown_field",
+		  "links[0].peer_devices" },
+		{ T("t", "{\"from\":\"a\",\"to\":\"b\",\"peer_devices\":\"x\"}"), "bad_type",
+		  "links[0].peer_devices" },
 		{ T("t", "{\"mesh\":\"a=b\",\"rails\":\"some\"}"), "bad_value", "links[0].rails" },
 		{ T("t", "{\"mesh\":\"a=b\",\"min_bandwidth\":\"fast\"}"), "bad_value",
 		  "links[0].min_bandwidth" },

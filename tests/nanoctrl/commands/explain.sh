@@ -118,13 +118,13 @@ case_each_rail_is_explained() {
 	register node-b
 	report node-a node-b '"state":"connected","transport":"rdma"'
 	report node-b node-a '"state":"connected","transport":"rdma"'
-	snapshot node-a "{\"peer\":\"node-b\",\"rails\":[{\"state\":\"up\",\"share\":125,\"completed_bytes_total\":2048,$rail},7,
+	snapshot node-a "{\"peer\":\"node-b\",\"rails\":[{\"state\":\"up\",\"share\":125,\"completed_bytes_total\":2048,\"qps\":4,\"bandwidth\":100000000000,$rail},7,
 		{\"state\":\"down\",\"share\":0,\"failures_total\":3,\"error\":\"its port went down\",$rail}]}"
 	snapshot node-b "{\"peer\":\"node-a\",\"rails\":[{\"state\":\"up\",$rail},{\"state\":\"rising\",\"error\":\"timed out\",$rail}]}"
 	explained node-a node-b
-	grep -A9 -x "link to .*" "$dir/said" >"$dir/rails"
+	grep -A10 -x "link to .*" "$dir/said" >"$dir/rails"
 	like "$dir/rails" "link to node-b, profile default: connected over rdma for TIME" \
-		"rail 0 rxe0:1 to rxe1:1: up; 12.5 % of a large batch, 2.0KB moved, never failed" "paired by position" "GID index 1, RoCE v2" \
+		"rail 0 rxe0:1 to rxe1:1: up; 12.5 % of a large batch, 2.0KB moved, never failed" "4 queue pairs, link speed 100.0 Gbit/s" "paired by position" "GID index 1, RoCE v2" \
 		"rail 1 rxe0:1 to rxe1:1: down; 0.0 % of a large batch, 0B moved, failed 3 times, last with: its port went down" \
 		"paired by position" "GID index 1, RoCE v2" "node-b says of it: rising, failed last with: timed out" \
 		"other end node-b says the same"

@@ -79,6 +79,72 @@ static void assert_noted(const struct scene *s, size_t topology, const char *tex
 		fail_msg("no \"%s\" in: %s", text, notes(s, topology));
 }
 
+/* "a: x > y" of each link: whose ports devices are. */
+static void check_ports(const struct scene *s, const char *expected)
+{
+	char have[256] = "";
+
+	for (size_t i = 0; i < s->out.n_links; i++) {
+		const struct expanded_link *l = &s->out.links[i];
+
+		snprintf(have + strlen(have), sizeof(have) - strlen(have), "%s%s: %s > %s",
+			 i ? ", " : "", l->from_upper ? l->upper : l->lower, l->params->devices,
+			 l->params->peer_devices);
+	}
+	assert_string_equal(have, expected);
+}
+
+static void expand__ports_are_those_of_the_first_end(void **state)
+{
+	static const struct topology_params ports = { .profile = "default",
+						      .devices = "x",
+						      .peer_devices = "y" };
+	struct wish_pair pairs[] = { { "d", "a" } };
+	struct wish wishes[] = {
+		{ .kind = WISH_FROM_TO, .from = "role=y", .to = "role=x", .params = ports },
+		{ .kind = WISH_PAIRS, .pairs = pairs, .n_pairs = 1, .params = ports },
+	};
+	struct topology t = { .name = "t", .wishes = wishes, .n_wishes = 2 };
+	struct scene s = { .n = 0 };
+
+	(void)state;
+	add(&s, "a", "role", "x");
+	add(&s, "b", "role", "y");
+	add(&s, "c", "role", "x");
+	run(&s, &t, 1);
+	check_links(&s, "a-b a-d b-c");
+	check_ports(&s, "b: x > y, d: x > y, b: x > y");
+	expansion_fini(&s.out);
+}
+
+static void expand__ports_of_a_link_that_is_wanted_both_ways_agree_or_conflict(void **state)
+{
+	static const struct topology_params ports = { .profile = "default",
+						      .devices = "x",
+						      .peer_devices = "y" };
+	static const struct topology_params turned = { .profile = "default",
+						       .devices = "y",
+						       .peer_devices = "x" };
+	struct wish wishes[] = {
+		{ .kind = WISH_FROM_TO, .from = "a", .to = "b", .params = ports },
+		{ .kind = WISH_FROM_TO, .from = "b", .to = "a", .params = turned },
+	};
+	struct topology t = { .name = "t", .wishes = wishes, .n_wishes = 2 };
+	struct scene s = { .n = 0 };
+
+	(void)state;
+	add(&s, "a", NULL, NULL);
+	add(&s, "b", NULL, NULL);
+	run(&s, &t, 1);
+	check_links(&s, "a-b");
+	assert_int_equal(s.out.topologies[0].state, TOPOLOGY_OK);
+	expansion_fini(&s.out);
+	wishes[1].params = ports;
+	run(&s, &t, 1);
+	assert_int_equal(s.out.topologies[0].state, TOPOLOGY_CONFLICTED);
+	expansion_fini(&s.out);
+}
+
 static void expand__mesh_links_each_pair_once(void **state)
 {
 	struct scene s = { .n = 0 };
@@ -286,8 +352,8 @@ static void expand__too_many_links_keep_those_that_exist(void **state)
 	struct wish_pair pair = { "y", "z" };
 	struct topology t[] = { { .name = "small", .wishes = &first, .n_wishes = 1 },
 				{ .name = "large", .wishes = &second, .n_wishes = 1 } };
-	const struct expanded_link kept[] = { { "n000", "n001", &t[1], &plain },
-					      { "o", "p", &t[0], &plain } };
+	const struct expanded_link kept[] = { { "n000", "n001", &t[1], &plain, false },
+					      { "o", "p", &t[0], &plain, false } };
 	static const struct topology_label role = { "role", "x" };
 	struct topology_agent *agents = calloc(N_MANY, sizeof(*agents));
 	char(*names)[8] = calloc(N_MANY, sizeof(*names));
@@ -369,6 +435,9 @@ static void selects__all_terms_have_to_hold(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(expand__ports_are_those_of_the_first_end),
+		cmocka_unit_test(
+			expand__ports_of_a_link_that_is_wanted_both_ways_agree_or_conflict),
 		cmocka_unit_test(expand__mesh_links_each_pair_once),
 		cmocka_unit_test(expand__from_to_links_both_sets_and_none_with_itself),
 		cmocka_unit_test(expand__pairs_are_wanted_though_their_agents_are_absent),

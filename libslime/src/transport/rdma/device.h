@@ -14,7 +14,7 @@
 
 #include <slime/topo.h>
 
-#include "src/core/port_name.h"
+#include "base/port_name.h"
 
 _Static_assert(SL_DEVICE_NAME_MAX == IBV_SYSFS_NAME_MAX, "names of libibverbs fit");
 #define SL_DEVICE_WHY_MAX  256

@@ -8,7 +8,7 @@
 
 #include "base/list.h"
 #include "base/log.h"
-#include "src/core/port_name.h"
+#include "base/port_name.h"
 #include "src/transport/rdma/device.h"
 #include "src/transport/rdma/devices.h"
 #include "src/transport/rdma/domain.h"

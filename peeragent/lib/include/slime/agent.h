@@ -75,6 +75,12 @@ struct slime_agent_link {
 	const char *profile; /* tells links between the same two agents apart; NULL: "default" */
 	enum slime_transport transports[SLIME_TRANSPORT_MAX]; /* in order of preference; none: the
 								 agent's */
+	/* Over rdma, each as of struct slime_endpoint_attr: what both agents ask for counts. */
+	uint32_t qps;		  /* queue pairs of each rail, 1 to 8; 0: the agent's */
+	uint32_t rails;		  /* at most so many; 0: all */
+	const char *devices;	  /* ports of this agent, "mlx5_0,mlx5_1:2"; NULL: any */
+	const char *peer_devices; /* of the peer, by its own names; NULL: any */
+	uint64_t min_bandwidth;	  /* bits per second of all rails; 0: any */
 };
 
 /* What can change while an agent runs. */

@@ -14,7 +14,7 @@ struct sl_port_name {
 	uint8_t port; /* 0: none is named */
 };
 
-/* One of len bytes; -EINVAL: it is none. */
+/* One of len bytes, whose device is of letters, digits and ._-; -EINVAL: it is none. */
 int sl_port_name_parse(const char *text, size_t len, struct sl_port_name *out);
 
 /* A list with commas: 1 to max of them, each once. -EINVAL. */

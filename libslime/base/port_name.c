@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "src/core/port_name.h"
+#include "base/port_name.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,10 @@ int sl_port_name_parse(const char *text, size_t len, struct sl_port_name *out)
 	}
 	if (!name_len || name_len >= SL_DEVICE_NAME_MAX || port > UINT8_MAX)
 		return -EINVAL;
+	for (size_t i = 0; i < name_len; i++) {
+		if (!isalnum((unsigned char)text[i]) && !strchr("._-", text[i]))
+			return -EINVAL;
+	}
 	*out = (struct sl_port_name){ .port = (uint8_t)port };
 	memcpy(out->device, text, name_len);
 	return 0;
