@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "src/endpoint/endpoint.h"
 #include "src/endpoint/endpoint_account.h"
 #include "src/endpoint/xfer.h"
@@ -44,10 +45,10 @@ struct sl_recv {
 	_Atomic uint64_t free_slots; /* at the peer */
 	pthread_mutex_t lock;	     /* of what follows */
 	bool down;
-	struct slime_op *sends[SL_WINDOW_SEND]; /* by slot: waiting for the answer */
-	struct sl_list posted;			/* receives that wait, in the order posted */
-	struct sl_list unexpected;		/* arrivals that wait, in the order sent */
-	struct arrival arrivals[SL_WINDOW_SEND];
+	struct slime_op *sends[SL_WINDOW_SEND];	  /* by slot: waiting for the answer */
+	struct sl_list posted;			  /* receives that wait, in the order posted */
+	struct sl_list unexpected;		  /* arrivals that wait, in the order sent */
+	struct arrival *arrivals[SL_WINDOW_SEND]; /* by slot: made at first use; [token] */
 };
 
 /* The range that both calls take: len bytes at offset of mr. */
@@ -413,6 +414,37 @@ static bool read_arrival(struct arrival *a, const struct sl_msg *m, const uint8_
 	return m->flags == 0 && a->len == m->len;
 }
 
+/* That of the slot; NULL without memory. */
+static struct arrival *arrival_of(struct sl_recv *r, uint16_t slot)
+{
+	struct slime_context *ctx = r->ep->ctx;
+	struct arrival *a = r->arrivals[slot];
+
+	if (a)
+		return a;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return NULL;
+	a->recv = r;
+	a->slot = slot;
+	sl_list_init(&a->link);
+	sl_op_init(&a->pull, ctx, &ctx->completions, on_pulled, a);
+	r->arrivals[slot] = a;
+	return a;
+}
+
+static void refuse_send(struct sl_recv *r, uint16_t slot)
+{
+	struct sl_msg m = { .kind = SL_MSG_SEND_DONE, .slot = slot, .w[0] = SL_SEND_FAILED };
+	struct sl_conn *conn;
+
+	sl_error("recv", "%s: no memory for a message: it is refused", r->ep->name);
+	if (sl_endpoint_enter(r->ep, &conn))
+		return;
+	conn->ops->post(conn, &m);
+	sl_endpoint_leave(r->ep);
+}
+
 static bool on_send(struct sl_recv *r, const struct sl_msg *m, const uint8_t *payload)
 {
 	struct arrival *a;
@@ -420,7 +452,11 @@ static bool on_send(struct sl_recv *r, const struct sl_msg *m, const uint8_t *pa
 
 	if (m->slot >= SL_WINDOW_SEND)
 		return false;
-	a = &r->arrivals[m->slot];
+	a = arrival_of(r, m->slot);
+	if (!a) {
+		refuse_send(r, m->slot);
+		return true;
+	}
 	/* A slot is written again only after its answer: until then no other thread has it. */
 	if (atomic_load_explicit(&a->taken, memory_order_acquire) || !read_arrival(a, m, payload))
 		return false;
@@ -520,16 +556,17 @@ static int recv_create(struct slime_endpoint *ep, void **state)
 	pthread_mutex_init(&r->lock, NULL);
 	sl_list_init(&r->posted);
 	sl_list_init(&r->unexpected);
-	for (unsigned i = 0; i < SL_WINDOW_SEND; i++) {
-		struct arrival *a = &r->arrivals[i];
-
-		a->recv = r;
-		a->slot = (uint16_t)i;
-		sl_list_init(&a->link);
-		sl_op_init(&a->pull, ep->ctx, &ep->ctx->completions, on_pulled, a);
-	}
 	*state = r;
 	return 0;
+}
+
+static void recv_forget(void *state)
+{
+	struct sl_recv *r = state;
+
+	for (unsigned i = 0; r && i < SL_WINDOW_SEND; i++)
+		free(r->arrivals[i]);
+	free(r);
 }
 
 static void recv_destroy(void *state)
@@ -539,12 +576,7 @@ static void recv_destroy(void *state)
 	if (!r)
 		return;
 	pthread_mutex_destroy(&r->lock);
-	free(r);
-}
-
-static void recv_forget(void *state)
-{
-	free(state);
+	recv_forget(r);
 }
 
 static bool recv_msg(void *state, const struct sl_msg *m, const uint8_t *payload)

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -259,7 +260,7 @@ static struct tcp_stream *pick_idle_stream(struct tcp_conn *c)
 		bool idle;
 
 		pthread_mutex_lock(&s->tx_lock);
-		idle = s->batch->at == s->batch->n && !s->blocked;
+		idle = (!s->batch || s->batch->at == s->batch->n) && !s->blocked;
 		tcp_tx_unlock(s);
 		if (idle)
 			return s;
@@ -340,7 +341,7 @@ static unsigned receive_on(struct tcp_conn *c)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
-		if (c->streams[i] && c->streams[i]->rx->more)
+		if (c->streams[i] && c->streams[i]->rx && c->streams[i]->rx->more)
 			n += tcp_rx_run(c->streams[i]);
 	}
 	return n;
@@ -377,8 +378,9 @@ static void free_conn(struct tcp_conn *c)
 	}
 	pthread_mutex_destroy(&c->lock);
 	sl_auth_wipe(c->attr.key, sizeof(c->attr.key));
-	free(c->out_slots);
-	free(c->in_slots);
+	free(c->msgs);
+	if (c->out_slots)
+		munmap(c->out_slots, 2 * SL_SLOTS_LEN);
 	free(c->shown);
 	free(c->shown_there);
 	free(c);
@@ -425,6 +427,19 @@ static const struct sl_conn_ops conn_ops = {
 	.gave_way = tcp_dial_gave_way,
 };
 
+/* The pages come when they are written to, and none is beside them that an allocator needs. */
+static int map_slots(struct tcp_conn *c)
+{
+	uint8_t *slots = mmap(NULL, 2 * SL_SLOTS_LEN, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (slots == MAP_FAILED)
+		return -ENOMEM;
+	c->out_slots = slots;
+	c->in_slots = slots + SL_SLOTS_LEN;
+	return 0;
+}
+
 static int init(struct tcp_conn *c, const struct sl_conn_attr *attr)
 {
 	if (attr->candidate_len > sizeof(c->candidate))
@@ -441,11 +456,7 @@ static int init(struct tcp_conn *c, const struct sl_conn_attr *attr)
 		.peer = attr->peer,
 		.imm_taken = &c->imm_taken,
 	};
-	/* The pages come when they are written to. */
-	c->out_slots = calloc(1, SL_SLOTS_LEN);
-	c->in_slots = calloc(1, SL_SLOTS_LEN);
-	c->shown = calloc(c->t->transport.env->regions->n, sizeof(*c->shown));
-	return c->out_slots && c->in_slots && c->shown ? 0 : -ENOMEM;
+	return map_slots(c);
 }
 
 int tcp_conn_create(struct sl_transport *t, const struct sl_conn_attr *attr, struct sl_conn **out)

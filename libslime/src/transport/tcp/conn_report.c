@@ -38,5 +38,8 @@ void tcp_conn_fail(struct tcp_conn *c, int cause, const char *why)
 
 void tcp_conn_fail_queue(struct tcp_conn *c)
 {
-	tcp_conn_fail(c, -ENOBUFS, "more messages than the windows allow");
+	if (c->lacks_memory)
+		tcp_conn_fail(c, -ENOMEM, "no memory for messages");
+	else
+		tcp_conn_fail(c, -ENOBUFS, "more messages than the windows allow");
 }

@@ -87,9 +87,16 @@ static struct tcp_stream *pick_stream(struct tcp_conn *c, const struct slime_op 
 
 static struct tcp_request *free_request(struct tcp_stream *s)
 {
-	for (unsigned i = 0; i < TCP_REQUESTS; i++) {
-		if (!s->requests[i].op)
-			return &s->requests[i];
+	if (!s->requests)
+		s->requests = tcp_pool_take(&s->conn->t->requests);
+	if (!s->requests)
+		atomic_store(&s->conn->lacks_memory, true);
+	for (uint8_t i = 0; s->requests && i < TCP_REQUESTS; i++) {
+		struct tcp_request *r = &s->requests->at[i];
+
+		r->id = i;
+		if (!r->op)
+			return r;
 	}
 	return NULL;
 }
@@ -175,6 +182,14 @@ uint32_t tcp_pump(struct tcp_conn *c)
 	return streams;
 }
 
+/* Without memory for them they would wait for ever. */
+static void send_requests(struct tcp_conn *c, uint32_t streams)
+{
+	if (c->lacks_memory)
+		tcp_conn_fail(c, -ENOMEM, "no memory for requests");
+	tcp_tx_flush_mask(c, streams);
+}
+
 int tcp_submit(struct sl_conn *conn, struct slime_op *op)
 {
 	struct tcp_conn *c = tcp_conn_of(conn);
@@ -194,27 +209,32 @@ int tcp_submit(struct sl_conn *conn, struct slime_op *op)
 	streams = tcp_pump(c);
 	pthread_mutex_unlock(&c->lock);
 	tcp_conn_touch(c);
-	tcp_tx_flush_mask(c, streams);
+	send_requests(c, streams);
 	return 0;
+}
+
+static struct tcp_request *find_sent(struct tcp_stream *s, uint32_t id)
+{
+	struct tcp_request *r;
+
+	pthread_mutex_lock(&s->conn->lock);
+	r = s->requests ? &s->requests->at[id] : NULL;
+	if (r && (!r->op || !r->sent))
+		r = NULL;
+	pthread_mutex_unlock(&s->conn->lock);
+	return r;
 }
 
 struct tcp_request *tcp_request_find(struct tcp_stream *s, uint32_t id)
 {
-	struct tcp_request *r = &s->requests[id];
-	bool sent;
+	struct tcp_request *r = find_sent(s, id);
 
-	pthread_mutex_lock(&s->conn->lock);
-	sent = r->op && r->sent;
-	pthread_mutex_unlock(&s->conn->lock);
-	if (sent)
+	if (r)
 		return r;
 	/* Its answer may be faster than the thread that sent it: let that one make its note. */
 	pthread_mutex_lock(&s->tx_lock);
 	tcp_tx_unlock(s);
-	pthread_mutex_lock(&s->conn->lock);
-	sent = r->op && r->sent;
-	pthread_mutex_unlock(&s->conn->lock);
-	return sent ? r : NULL;
+	return find_sent(s, id);
 }
 
 /* A write in several requests: the immediate follows when all of them are acknowledged. */
@@ -258,6 +278,10 @@ static void release_request(struct tcp_stream *s, struct tcp_request *r)
 	r->op = NULL;
 	s->n_requests--;
 	s->requested -= r->len;
+	if (s->n_requests)
+		return;
+	tcp_pool_give(&s->conn->t->requests, s->requests);
+	s->requests = NULL;
 }
 
 static void finish(struct slime_op *op)
@@ -278,7 +302,7 @@ void tcp_request_done(struct tcp_stream *s, struct tcp_request *r, int status)
 	streams |= tcp_pump(c);
 	pthread_mutex_unlock(&c->lock);
 	/* Others behind it are on their way before its owner hears of it. */
-	tcp_tx_flush_mask(c, streams);
+	send_requests(c, streams);
 	if (!through)
 		return;
 	if (op->priv[NOTE_STATUS] == ENOBUFS)
@@ -294,12 +318,12 @@ static struct slime_op *fail_requests(struct tcp_conn *c, int status)
 	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
 		struct tcp_stream *s = c->streams[i];
 
-		for (unsigned j = 0; s && j < TCP_REQUESTS; j++) {
-			struct slime_op *op = s->requests[j].op;
+		for (unsigned j = 0; s && s->requests && j < TCP_REQUESTS; j++) {
+			struct slime_op *op = s->requests->at[j].op;
 
 			if (!op)
 				continue;
-			release_request(s, &s->requests[j]);
+			release_request(s, &s->requests->at[j]);
 			if (account(c, op, status, &streams))
 				return op;
 		}

@@ -176,48 +176,53 @@ static int begin_msg(struct tcp_stream *s, const uint8_t *bytes)
 	return 0;
 }
 
-static bool queue_serve(struct tcp_stream *s)
+/* -EAGAIN: it has as many requests open as it may. */
+static int queue_serve(struct tcp_stream *s)
 {
 	struct tcp_rx *rx = s->rx;
-	struct sl_list *e;
+	struct tcp_serve *v;
+	int ret;
 
 	pthread_mutex_lock(&s->conn->lock);
-	e = sl_list_pop(&s->serves_free);
-	if (e) {
-		struct tcp_serve *v = SL_CONTAINER_OF(e, struct tcp_serve, link);
-
+	ret = tcp_serve_new(s, &v);
+	if (!ret) {
 		v->head = rx->head;
 		memcpy(v->pieces, rx->pieces, rx->head.count * sizeof(v->pieces[0]));
-		sl_list_append(&s->serves_waiting, e);
+		sl_list_append(&s->serves_waiting, &v->link);
 	}
 	pthread_mutex_unlock(&s->conn->lock);
 	s->rx->answers_due = true;
-	return e != NULL;
+	return ret;
 }
 
 static int on_read(struct tcp_stream *s)
 {
+	int ret;
+
 	s->rx->step = TCP_RX_HEAD;
-	if (queue_serve(s))
-		return 0;
+	ret = queue_serve(s);
+	if (ret != -EAGAIN)
+		return ret;
 	/* The peer may have our answer before the thread that sent it made its note. */
 	pthread_mutex_lock(&s->tx_lock);
 	tcp_tx_unlock(s);
-	return queue_serve(s) ? 0 : -EPROTO; /* it has more requests open than it may */
+	ret = queue_serve(s);
+	return ret == -EAGAIN ? -EPROTO : ret;
 }
 
 static int on_secret(struct tcp_stream *s, const uint8_t *bytes)
 {
 	const uint64_t secret[2] = { sl_get_le64(bytes), sl_get_le64(bytes + 8) };
 	struct tcp_conn *c = s->conn;
-	bool ok;
+	int ret;
 
 	s->rx->step = TCP_RX_HEAD;
 	pthread_mutex_lock(&c->lock);
-	ok = tcp_secret_take(c, s->rx->head.id, s->rx->head.arg, secret);
+	ret = tcp_secret_take(c, s->rx->head.id, s->rx->head.arg, secret);
 	pthread_mutex_unlock(&c->lock);
-	if (!ok)
-		tcp_conn_fail(c, -EPROTO, "the peer showed wrong secrets of our regions");
+	if (ret != -EPROTO)
+		return ret;
+	tcp_conn_fail(c, -EPROTO, "the peer showed wrong secrets of our regions");
 	return 0;
 }
 
@@ -409,6 +414,8 @@ static void fail(struct tcp_stream *s, int err)
 {
 	if (err == -EPROTO)
 		tcp_conn_fail(s->conn, err, "the peer broke the protocol");
+	else if (err == -ENOMEM)
+		tcp_conn_fail(s->conn, err, "no memory to serve the peer");
 	else if (err == -ECONNRESET)
 		tcp_conn_fail(s->conn, err, "the peer hung up");
 	else
@@ -452,6 +459,52 @@ static void begin_turn(struct tcp_stream *s)
 	in_turn = s;
 }
 
+static bool take_rx(struct tcp_stream *s)
+{
+	struct tcp_transport *t = s->conn->t;
+
+	s->rx = t->spare_rx ? t->spare_rx : tcp_pool_take(&t->rxs);
+	t->spare_rx = NULL;
+	if (!s->rx)
+		tcp_conn_fail(s->conn, -ENOMEM, "no memory to receive");
+	return s->rx != NULL;
+}
+
+/* Nothing is left that another turn would go on with. */
+static bool is_idle(const struct tcp_rx *rx)
+{
+	return rx->step == TCP_RX_HEAD && rx->at == rx->end && !rx->more;
+}
+
+static void give_rx(struct tcp_stream *s)
+{
+	struct tcp_transport *t = s->conn->t;
+
+	s->rx->at = s->rx->end = 0;
+	if (t->spare_rx)
+		tcp_pool_give(&t->rxs, t->spare_rx);
+	t->spare_rx = s->rx;
+	s->rx = NULL;
+}
+
+void tcp_rx_drop(struct tcp_stream *s)
+{
+	struct tcp_rx *rx = s->rx;
+
+	if (!rx)
+		return;
+	pthread_mutex_lock(&s->conn->lock);
+	if (rx->holds)
+		tcp_release_pieces(s->conn, rx->pieces, rx->head.count);
+	rx->holds = false;
+	pthread_mutex_unlock(&s->conn->lock);
+	rx->step = TCP_RX_HEAD;
+	rx->request = NULL;
+	rx->more = false;
+	rx->answers_due = false;
+	give_rx(s);
+}
+
 unsigned tcp_rx_run(struct tcp_stream *s)
 {
 	const uint64_t max = tcp_turn(s->conn->t);
@@ -460,6 +513,8 @@ unsigned tcp_rx_run(struct tcp_stream *s)
 	bool all = false;
 	int ret = 0;
 
+	if (!s->rx && (is_over(s) || !take_rx(s)))
+		return 0;
 	s->rx->more = false;
 	if (s->rx->at < s->rx->end)
 		begin_turn(s);
@@ -498,5 +553,7 @@ unsigned tcp_rx_run(struct tcp_stream *s)
 	}
 	if (turn)
 		s->hot = TCP_HOT_PASSES;
+	if (is_idle(s->rx))
+		give_rx(s);
 	return frames + (turn > 0);
 }

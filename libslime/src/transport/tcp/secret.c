@@ -12,17 +12,22 @@
 
 #define THERE_MAX 65536 /* ids that are remembered: no owner has more */
 
-bool tcp_secret_take(struct tcp_conn *c, uint32_t id, uint64_t generation, const uint64_t secret[2])
+int tcp_secret_take(struct tcp_conn *c, uint32_t id, uint64_t generation, const uint64_t secret[2])
 {
 	struct sl_region_table *t = c->t->transport.env->regions;
 	int ret = sl_region_check_secret(t, id, generation, secret);
 
 	/* One that is not there may have been withdrawn while this was on its way. */
 	if (ret == -EACCES)
-		return ++c->n_wrong_secrets < SL_WRONG_SECRETS;
-	if (!ret)
-		c->shown[id] = generation;
-	return true;
+		return ++c->n_wrong_secrets < SL_WRONG_SECRETS ? 0 : -EPROTO;
+	if (ret)
+		return 0;
+	if (!c->shown)
+		c->shown = calloc(t->n, sizeof(*c->shown));
+	if (!c->shown)
+		return -ENOMEM;
+	c->shown[id] = generation;
+	return 0;
 }
 
 /* The note of that id; NULL: none can be kept, and each request shows the secret again. */

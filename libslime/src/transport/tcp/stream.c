@@ -50,24 +50,9 @@ int tcp_stream_create(struct tcp_conn *c, uint16_t index, struct tcp_stream **ou
 	s->source = (struct sl_source){ .fn = on_event, .fd = -1 };
 	sl_timer_init(&s->again, NULL);
 	sl_list_init(&s->bulk_link);
-	s->batch = calloc(1, sizeof(*s->batch));
-	s->serves = calloc(TCP_REQUESTS, sizeof(*s->serves));
-	s->rx = calloc(1, sizeof(*s->rx));
 	pthread_mutex_init(&s->tx_lock, NULL);
-	if (!s->batch || !s->serves || !s->rx) {
-		tcp_stream_free(s);
-		return -ENOMEM;
-	}
 	sl_list_init(&s->to_send);
-	sl_list_init(&s->serves_free);
 	sl_list_init(&s->serves_waiting);
-	sl_list_init(&s->batch->requests);
-	sl_list_init(&s->batch->serves);
-	for (uint8_t i = 0; i < TCP_REQUESTS; i++) {
-		s->requests[i].id = i;
-		sl_list_init(&s->requests[i].link);
-		sl_list_append(&s->serves_free, &s->serves[i].link);
-	}
 	*out = s;
 	return 0;
 }
@@ -75,6 +60,7 @@ int tcp_stream_create(struct tcp_conn *c, uint16_t index, struct tcp_stream **ou
 void tcp_stream_free(struct tcp_stream *s)
 {
 	pthread_mutex_destroy(&s->tx_lock);
+	free(s->requests);
 	free(s->batch);
 	free(s->serves);
 	free(s->rx);
@@ -114,12 +100,10 @@ static void release_held(struct tcp_stream *s)
 {
 	struct sl_list *e;
 
+	tcp_rx_drop(s);
 	pthread_mutex_lock(&s->conn->lock);
-	if (s->rx->holds)
-		tcp_release_pieces(s->conn, s->rx->pieces, s->rx->head.count);
-	s->rx->holds = false;
 	while ((e = sl_list_pop(&s->serves_waiting)))
-		sl_list_append(&s->serves_free, e);
+		tcp_serve_done(s, SL_CONTAINER_OF(e, struct tcp_serve, link));
 	pthread_mutex_unlock(&s->conn->lock);
 }
 

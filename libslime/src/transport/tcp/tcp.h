@@ -43,6 +43,28 @@
 #define TCP_TURNS_ALONE 64
 
 struct tcp_conn;
+struct tcp_transport;
+
+/* ---- what links have only while they are at it ---- */
+
+/*
+ * Objects of one kind that the links of a context share: an idle link has none. How many a link may
+ * have is bounded where it takes them; those that were given back are kept for the next. An object
+ * begins with a list link, and comes as it was given back; a new one is all zeros.
+ */
+struct tcp_pool {
+	pthread_mutex_t lock; /* taken last */
+	struct sl_list free;
+	size_t len;
+};
+
+/* pool.c. Any thread, any lock. */
+void *tcp_pool_take(struct tcp_pool *p); /* NULL without memory */
+void tcp_pool_give(struct tcp_pool *p, void *object);
+/* All of a context. */
+void tcp_pools_init(struct tcp_transport *t);
+void tcp_pools_fini(struct tcp_transport *t);
+void tcp_pools_forget(struct tcp_transport *t); /* in a child after fork */
 
 /* A request of ours. */
 struct tcp_request {
@@ -57,6 +79,12 @@ struct tcp_request {
 	struct sl_piece pieces[TCP_PIECES_MAX];
 };
 
+/* Those of a stream: it has them while there is one. */
+struct tcp_requests {
+	struct sl_list link;
+	struct tcp_request at[TCP_REQUESTS];
+};
+
 /* A READ of the peer's. */
 struct tcp_serve {
 	struct sl_list link; /* free, waiting, or in the batch that is being sent */
@@ -66,13 +94,23 @@ struct tcp_serve {
 	struct tcp_piece pieces[TCP_PIECES_MAX];
 };
 
+/* Those of a stream: it has them while there is one. */
+struct tcp_serves {
+	struct sl_list link;
+	struct sl_list free; /* of them; not made yet in new ones */
+	unsigned n;	     /* that are not free */
+	struct tcp_serve at[TCP_REQUESTS];
+};
+
 struct tcp_reply {
 	uint8_t id;
 	uint8_t code;
 };
 
-/* The output: headers and lists in heads, payload where it lies. Under tx_lock. */
+/* The output: headers and lists in heads, payload where it lies. A stream has one until all of it
+ * is sent. Under tx_lock. */
 struct tcp_batch {
+	struct sl_list link;
 	struct iovec iov[TCP_BATCH_IOVS];
 	unsigned at, n;
 	size_t heads_len;
@@ -91,8 +129,9 @@ enum tcp_rx_step {
 	TCP_RX_PAYLOAD,
 };
 
-/* The input. [token] */
+/* The input. A stream has one while a frame is not complete. [token] */
 struct tcp_rx {
+	struct sl_list link;
 	enum tcp_rx_step step;
 	struct tcp_head head;
 	struct tcp_request *request; /* DATA: the op or request it belongs to */
@@ -127,26 +166,31 @@ struct tcp_stream {
 	bool rx_paused;
 	bool closing; /* only its end is of interest */
 	struct sl_source source;
-	struct tcp_batch *batch;
+	struct tcp_batch *batch; /* NULL: nothing is being sent */
 
 	/* Under conn->lock. */
-	struct tcp_request requests[TCP_REQUESTS];
+	struct tcp_requests *requests; /* NULL: there are none */
 	struct sl_list to_send;
 	_Atomic unsigned n_requests;
-	uint64_t requested;	  /* their bytes */
-	struct tcp_serve *serves; /* TCP_REQUESTS */
-	struct sl_list serves_free;
+	uint64_t requested;	   /* their bytes */
+	struct tcp_serves *serves; /* NULL: there are none */
 	struct sl_list serves_waiting;
 	struct tcp_reply replies[TCP_REQUESTS];
 	unsigned replies_first, n_replies;
 	bool open_due;
 
-	struct tcp_rx *rx;
+	struct tcp_rx *rx;	  /* NULL: nothing is being received; [token] */
 	unsigned hot;		  /* passes in which something may come soon; [token] */
 	struct sl_list bulk_link; /* in the transport's list; [token] */
 	unsigned n_turns;
 	bool tx_due;		  /* and then there is something to send, too; [token] */
 	uint64_t silent_since_ns; /* see tcp_silence_lasts(). [token] */
+};
+
+/* Messages that wait to be sent. */
+struct tcp_msgs {
+	struct sl_list link;
+	struct sl_msg at[SL_RING_ENTRIES];
 };
 
 /* A region of the peer's of which we have shown the secret. */
@@ -206,11 +250,12 @@ struct tcp_conn {
 	bool end_local;
 	int end_cause;
 	struct sl_why end_why;
-	struct sl_list ops; /* not all of their requests are made */
-	unsigned n_fences;  /* of them those that wait for earlier writes */
-	unsigned n_writes;  /* begun and not finished */
-	struct sl_msg msgs[SL_RING_ENTRIES];
+	struct sl_list ops;    /* not all of their requests are made */
+	unsigned n_fences;     /* of them those that wait for earlier writes */
+	unsigned n_writes;     /* begun and not finished */
+	struct tcp_msgs *msgs; /* NULL: there are none */
 	unsigned msgs_first, n_msgs;
+	_Atomic bool lacks_memory; /* for what was asked for */
 	bool ready_due, bye_due;
 	uint64_t taken; /* immediates of the peer's, to be told */
 	uint64_t taken_told;
@@ -220,7 +265,8 @@ struct tcp_conn {
 	char address[80];
 
 	/* secret.c */
-	uint64_t *shown; /* by id of our regions: the generation whose secret the peer has shown */
+	uint64_t *shown; /* by id of our regions: the generation whose secret the peer has shown;
+			    NULL: it has shown none */
 	unsigned n_wrong_secrets;
 	struct tcp_shown *shown_there; /* by id of the peer's, n_shown_there of them */
 	uint32_t n_shown_there;
@@ -264,9 +310,11 @@ struct tcp_transport {
 	 * of them a turn. [token] */
 	struct sl_list bulk;
 	_Atomic unsigned turns; /* since a message went or came, up to TCP_TURNS_ALONE */
-	bool polls;		/* spinners look at sockets; else the poller alone tells of them */
-	bool armed;		/* [token] and so it is now */
-	struct sl_todo todo;	/* conns that the token's holder must look at */
+	struct tcp_pool requests, serves, batches, rxs, msgs;
+	struct tcp_rx *spare_rx; /* [token]: one that is out of the pool, or NULL */
+	bool polls;		 /* spinners look at sockets; else the poller alone tells of them */
+	bool armed;		 /* [token] and so it is now */
+	struct sl_todo todo;	 /* conns that the token's holder must look at */
 	struct sl_list lingering; /* [token], the oldest first */
 	unsigned n_lingering;
 };
@@ -392,11 +440,20 @@ static inline bool tcp_conn_queue(struct tcp_conn *c, const struct sl_msg *m)
 {
 	if (c->n_msgs == SL_RING_ENTRIES)
 		return false;
-	c->msgs[(c->msgs_first + c->n_msgs++) % SL_RING_ENTRIES] = *m;
+	if (!c->n_msgs) {
+		c->msgs = (struct tcp_msgs *)tcp_pool_take(&c->t->msgs);
+		c->msgs_first = 0;
+		if (!c->msgs) {
+			atomic_store(&c->lacks_memory, true);
+			return false;
+		}
+	}
+	c->msgs->at[(c->msgs_first + c->n_msgs++) % SL_RING_ENTRIES] = *m;
 	return true;
 }
 
-/* More messages than that: a peer that answers what it was not asked, or reads nothing. */
+/* More messages than that: a peer that answers what it was not asked, or reads nothing. Or there is
+ * no memory for them. */
 void tcp_conn_fail_queue(struct tcp_conn *c);
 
 /* ---- dial.c: [token] ---- */
@@ -437,13 +494,14 @@ bool tcp_conn_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r);
 
 /* ---- secret.c: under conn->lock ---- */
 
-/* The peer shows the secret of a region of ours: false: it has shown too many that were wrong. */
-bool tcp_secret_take(struct tcp_conn *c, uint32_t id, uint64_t generation,
-		     const uint64_t secret[2]);
+/* The peer shows the secret of a region of ours: 0, -EPROTO it has shown too many that were wrong,
+ * -ENOMEM. */
+int tcp_secret_take(struct tcp_conn *c, uint32_t id, uint64_t generation, const uint64_t secret[2]);
 /* Whether the peer has shown the secret of that generation. */
 static inline bool tcp_secret_was_shown(const struct tcp_conn *c, const struct tcp_piece *p)
 {
-	return p->region < c->t->transport.env->regions->n && c->shown[p->region] == p->generation;
+	return p->region < c->t->transport.env->regions->n && c->shown &&
+	       c->shown[p->region] == p->generation;
 }
 /* Note that r is asked for on a stream: whether its secret has to be shown there first. */
 bool tcp_secret_is_due(struct tcp_conn *c, const struct slime_remote_mr *r, unsigned stream);
@@ -469,6 +527,13 @@ void tcp_release_pieces(struct tcp_conn *c, const struct tcp_piece *pieces, unsi
 int tcp_acquire_pieces(struct tcp_conn *c, const struct tcp_piece *pieces, unsigned n,
 		       uint32_t access, struct iovec *iov);
 
+/* ---- serve.c: under conn->lock ---- */
+
+/* A place for a request of the peer's, in no list: 0, -EAGAIN it has as many as it may, -ENOMEM. */
+int tcp_serve_new(struct tcp_stream *s, struct tcp_serve **out);
+/* It is answered, and in no list. */
+void tcp_serve_done(struct tcp_stream *s, struct tcp_serve *v);
+
 /* ---- tx.c ---- */
 
 /* Send what there is, unless another thread has tx_lock, which then does it. No lock held. */
@@ -483,7 +548,7 @@ void tcp_tx_unblock(struct tcp_stream *s);
 /* Of a connection that leaves: a copy of all that its stream has still to send, for free(); 0,
  * -ENOMEM. */
 int tcp_tx_take_rest(struct tcp_stream *s, uint8_t **out, size_t *len);
-/* Release what the batch holds. Under tx_lock. */
+/* Release what the batch holds, and the batch. Under tx_lock. */
 void tcp_tx_drop(struct tcp_stream *s);
 /* For all streams of a mask. */
 void tcp_tx_flush_mask(struct tcp_conn *c, uint32_t streams);
@@ -494,6 +559,8 @@ void tcp_tx_flush_mask(struct tcp_conn *c, uint32_t streams);
  * is in, which sends it. */
 bool tcp_rx_sends_later(struct tcp_conn *c);
 
+/* What it held for requests of the peer. No thread receives any more. [token] */
+void tcp_rx_drop(struct tcp_stream *s);
 /* Receive what is there, to a bound; returns the number of frames. [token] */
 unsigned tcp_rx_run(struct tcp_stream *s);
 

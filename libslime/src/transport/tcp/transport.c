@@ -122,11 +122,13 @@ static int create(const struct sl_transport_env *env, struct sl_transport **out)
 	t->transport.watched[1] = &t->bulk;
 	t->transport.todo = &t->todo;
 	sl_list_init(&t->lingering);
+	tcp_pools_init(t);
 	tcp_watch_init(t);
 	sl_todo_init(&t->todo);
 	if (!env->attr->tcp_bind || *env->attr->tcp_bind)
 		ret = start_listening(t);
 	if (ret) {
+		tcp_pools_fini(t);
 		sl_todo_fini(&t->todo);
 		free(t);
 		return ret;
@@ -142,6 +144,7 @@ static void destroy(struct sl_transport *transport)
 	sl_link_listener_destroy(t->listener);
 	tcp_lingering_end_all(t);
 	tcp_watch_stop(t);
+	tcp_pools_fini(t);
 	sl_todo_fini(&t->todo);
 	free(t);
 }
@@ -152,6 +155,7 @@ static void forget(struct sl_transport *transport)
 
 	sl_link_listener_forget(t->listener);
 	tcp_lingering_forget_all(t);
+	tcp_pools_forget(t);
 	free(t);
 }
 

@@ -78,7 +78,7 @@ static void add_messages(struct tcp_stream *s, struct tcp_batch *b)
 	struct tcp_conn *c = s->conn;
 
 	while (s->index == 0 && c->n_msgs && has_room(b)) {
-		const struct sl_msg *m = &c->msgs[c->msgs_first];
+		const struct sl_msg *m = &c->msgs->at[c->msgs_first];
 
 		add_head(b, (struct tcp_head){ .kind = TCP_MSG, .len = m->len });
 		tcp_msg_write(m, add_bytes(b, TCP_MSG_LEN));
@@ -88,6 +88,10 @@ static void add_messages(struct tcp_stream *s, struct tcp_batch *b)
 		c->msgs_first = (c->msgs_first + 1) % SL_RING_ENTRIES;
 		c->n_msgs--;
 		c->has_said = true;
+		if (c->n_msgs)
+			continue;
+		tcp_pool_give(&c->t->msgs, c->msgs);
+		c->msgs = NULL;
 	}
 }
 
@@ -229,6 +233,32 @@ static void fill(struct tcp_stream *s)
 
 /* ---- sending it: under tx_lock ---- */
 
+static bool has_rest(const struct tcp_stream *s)
+{
+	return s->batch && s->batch->at < s->batch->n;
+}
+
+static bool take_batch(struct tcp_stream *s)
+{
+	struct tcp_batch *b = tcp_pool_take(&s->conn->t->batches);
+
+	if (!b) {
+		tcp_conn_fail(s->conn, -ENOMEM, "no memory to send");
+		return false;
+	}
+	sl_list_init(&b->requests);
+	sl_list_init(&b->serves);
+	s->batch = b;
+	return true;
+}
+
+/* It is empty. */
+static void give_batch(struct tcp_stream *s)
+{
+	tcp_pool_give(&s->conn->t->batches, s->batch);
+	s->batch = NULL;
+}
+
 /* Under conn->lock: requests and answers that end within the first bytes of the batch are done
  * with; sent: the kernel has all of them. */
 static void let_go(struct tcp_stream *s, uint64_t bytes, bool sent)
@@ -252,7 +282,7 @@ static void let_go(struct tcp_stream *s, uint64_t bytes, bool sent)
 		if (v->holds)
 			tcp_release_pieces(s->conn, v->pieces, v->head.count);
 		v->holds = false;
-		sl_list_append(&s->serves_free, &v->link);
+		tcp_serve_done(s, v);
 	}
 }
 
@@ -280,22 +310,30 @@ static void empty_batch(struct tcp_stream *s, bool sent)
 
 void tcp_tx_drop(struct tcp_stream *s)
 {
+	if (!s->batch)
+		return;
 	pthread_mutex_lock(&s->conn->lock);
 	empty_batch(s, false);
 	pthread_mutex_unlock(&s->conn->lock);
+	give_batch(s);
 }
 
 /* The batch is sent: whether there is another one. */
 static bool next_batch(struct tcp_stream *s)
 {
-	if (s->batch->bye)
+	if (s->batch && s->batch->bye)
 		shutdown(s->fd, SHUT_WR);
+	if (!s->batch && !take_batch(s))
+		return false;
 	pthread_mutex_lock(&s->conn->lock);
 	empty_batch(s, true);
 	s->batch->max = tcp_turn(s->conn->t);
 	fill(s);
 	pthread_mutex_unlock(&s->conn->lock);
-	return s->batch->n > 0;
+	if (s->batch->n)
+		return true;
+	give_batch(s);
+	return false;
 }
 
 void tcp_tx_watch(struct tcp_stream *s)
@@ -365,13 +403,12 @@ static void send_all(struct tcp_stream *s)
 {
 	const struct sl_transport_env *env = s->conn->t->transport.env;
 	const bool in_pass = env->in_pass(env->arg);
-	struct tcp_batch *b = s->batch;
 	uint64_t left = in_pass ? tcp_turn(s->conn->t) : TURN_BYTES;
 
 	while (!is_over(s)) {
 		ssize_t n;
 
-		if (b->at == b->n && !next_batch(s)) {
+		if (!has_rest(s) && !next_batch(s)) {
 			set_blocked(s, false);
 			return;
 		}
@@ -389,7 +426,7 @@ static void send_all(struct tcp_stream *s)
 			return;
 		}
 		left -= (uint64_t)n;
-		if (b->at < b->n)
+		if (has_rest(s))
 			let_part_go(s);
 	}
 	set_blocked(s, false);
@@ -415,7 +452,7 @@ static void flush(struct tcp_stream *s, bool room)
 /* The rest of the batch, which was not sent, goes behind the *len bytes at *to. */
 static int append_rest(const struct tcp_batch *b, uint8_t **to, size_t *len)
 {
-	size_t left = b->bytes - b->sent;
+	size_t left = b ? b->bytes - b->sent : 0;
 	uint8_t *at;
 
 	if (!left)
@@ -441,6 +478,8 @@ static bool next_goodbye(struct tcp_stream *s)
 {
 	struct tcp_conn *c = s->conn;
 
+	if (!s->batch && !take_batch(s))
+		return false;
 	pthread_mutex_lock(&c->lock);
 	empty_batch(s, true);
 	if (c->bye_due)
@@ -458,7 +497,7 @@ int tcp_tx_take_rest(struct tcp_stream *s, uint8_t **out, size_t *len)
 	pthread_mutex_lock(&s->tx_lock);
 	do
 		ret = append_rest(s->batch, &rest, &n);
-	while (!ret && !s->batch->bye && next_goodbye(s));
+	while (!ret && !(s->batch && s->batch->bye) && next_goodbye(s));
 	pthread_mutex_unlock(&s->tx_lock);
 	if (ret) {
 		free(rest);

@@ -16,10 +16,10 @@ static bool names(const struct tcp_piece *pieces, unsigned n, const struct sl_re
 
 static bool stream_holds(const struct tcp_stream *s, const struct sl_region *r)
 {
-	if (s->rx->holds && names(s->rx->pieces, s->rx->head.count, r))
+	if (s->rx && s->rx->holds && names(s->rx->pieces, s->rx->head.count, r))
 		return true;
-	for (unsigned i = 0; i < TCP_REQUESTS; i++) {
-		const struct tcp_serve *v = &s->serves[i];
+	for (unsigned i = 0; s->serves && i < TCP_REQUESTS; i++) {
+		const struct tcp_serve *v = &s->serves->at[i];
 
 		if (v->holds && names(v->pieces, v->head.count, r))
 			return true;

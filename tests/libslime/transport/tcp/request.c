@@ -21,6 +21,7 @@ static struct slime_mr mr = { .region = &region };
 static struct slime_remote_mr remote;
 static const struct slime_xfer piece = { .local = &mr, .remote = &remote, .len = sizeof(memory) };
 
+static struct tcp_transport transport;
 static struct tcp_conn conn;
 
 static int setup(void **state)
@@ -29,6 +30,8 @@ static int setup(void **state)
 	memset(&conn, 0, sizeof(conn));
 	pthread_mutex_init(&conn.lock, NULL);
 	sl_list_init(&conn.ops);
+	tcp_pools_init(&transport);
+	conn.t = &transport;
 	conn.n_streams = 2;
 	for (uint16_t i = 0; i < 2; i++)
 		assert_int_equal(tcp_stream_create(&conn, i, &conn.streams[i]), 0);
@@ -40,6 +43,7 @@ static int teardown(void **state)
 	(void)state;
 	for (int i = 0; i < 2; i++)
 		tcp_stream_free(conn.streams[i]);
+	tcp_pools_fini(&transport);
 	pthread_mutex_destroy(&conn.lock);
 	return 0;
 }

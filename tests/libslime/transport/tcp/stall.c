@@ -159,8 +159,8 @@ static void write_imm__when_messages_are_as_many_as_may_be_ends_the_link(void **
 	c = conn_of(r);
 	pthread_mutex_lock(&c->streams[0]->tx_lock);
 	pthread_mutex_lock(&c->lock);
-	memset(c->msgs, 0, sizeof(c->msgs));
-	c->n_msgs = SL_RING_ENTRIES;
+	while (tcp_conn_queue(c, &(struct sl_msg){ .kind = 0 }))
+		;
 	pthread_mutex_unlock(&c->lock);
 	raw_send_head(fd, (struct tcp_head){ .kind = TCP_REPLY, .id = 1 });
 	while (!atomic_load(&c->ending))

@@ -80,6 +80,7 @@ static int setup(void **state)
 	sl_todo_entry_init(&conn.todo);
 	sl_timer_init(&conn.timer, NULL);
 	sl_todo_init(&transport.todo);
+	tcp_pools_init(&transport);
 	atomic_store(&conn.state, TCP_CONN_UP);
 	assert_int_equal(sl_poller_init(&poller, false), 0);
 	assert_int_equal(tcp_stream_create(&conn, 0, &conn.streams[0]), 0);
@@ -99,6 +100,7 @@ static int teardown(void **state)
 	if (peer >= 0)
 		close(peer);
 	sl_poller_fini(&poller);
+	tcp_pools_fini(&transport);
 	sl_todo_fini(&transport.todo);
 	pthread_mutex_destroy(&conn.lock);
 	return 0;
@@ -176,8 +178,7 @@ static void leave__behind_a_message_that_is_in_the_socket_does_not_overtake_it(v
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
 	assert_int_equal(sl_poller_add(&poller, &conn.streams[1]->source, ends[0], 0), 0);
 	conn.streams[1]->fd = ends[0];
-	conn.msgs[0] = (struct sl_msg){ .kind = SL_MSG_IMM };
-	conn.n_msgs = 1;
+	assert_true(tcp_conn_queue(&conn, &(struct sl_msg){ .kind = SL_MSG_IMM }));
 	stream->opened = true;
 	tcp_tx_flush(stream);
 	assert_int_equal(conn.n_msgs, 0);
