@@ -20,7 +20,7 @@ case ${1:-} in
 esac
 folder=$1
 shift
-here=$(dirname "${BASH_SOURCE[0]}")
+here=$(realpath "$(dirname "${BASH_SOURCE[0]}")")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m pip --disable-pip-version-check wheel --quiet --no-deps --wheel-dir "$work" "$@" "$here"

@@ -11,6 +11,9 @@
 #include <stdexcept>
 #include <thread>
 
+#include <unistd.h>
+
+#include "gpu.hh"
 #include "notice.hh"
 #include "transfer.hh"
 
@@ -21,8 +24,11 @@ namespace
 constexpr auto WITHDRAW_PATIENCE = std::chrono::seconds(3);
 // Notifications without a transfer that wait for their answer.
 constexpr size_t NOTICES_MAX = 1024;
-// Bytes that a post over shm copies itself, in about a millisecond. What is left to progress may be
-// copied by another thread, for which a loaded machine has no CPU.
+// Until a device that is there has opened, and registered memory of a GPU.
+constexpr int64_t DEVICE_PATIENCE_MS = 10000;
+// Bytes that a post over shm copies itself, in about a millisecond. What is
+// left to progress may be copied by another thread, for which a loaded machine
+// has no CPU.
 constexpr uint32_t COPY_IN_POST = 16u << 20;
 
 void must(const char *what, int ret)
@@ -70,14 +76,29 @@ abi::Status status_of(int err)
 	}
 }
 
+namespace
+{
+
+const std::string NAMED = "slime-agent/1 ";
+
+}
+
+std::string info_of_name(const std::string &name)
+{
+	return NAMED + name;
+}
+
+std::string name_of_info(const std::string &info)
+{
+	return info.compare(0, NAMED.size(), NAMED) ? "" : info.substr(NAMED.size());
+}
+
 // ---- life ----
 
 void Engine::open()
 {
 	slime_context_attr ctx_attr;
 	slime_rpc_method_attr method;
-	slime_listener_attr attr;
-	char desc[SLIME_LISTENER_DESC_MAX];
 
 	slime_context_attr_init(&ctx_attr);
 	ctx_attr.polling = settings.polling;
@@ -90,14 +111,29 @@ void Engine::open()
 		ctx_attr.tcp_advertise = settings.advertise.c_str();
 	if (!settings.devices.empty())
 		ctx_attr.rdma_devices = settings.devices.c_str();
-	must("no context", slime_context_create(&ctx_attr, &ctx));
-
-	must("no service", slime_rpc_service_create(ctx, &service));
 	slime_rpc_method_attr_init(&method);
 	method.fn = on_notice;
 	method.arg = this;
 	method.flags = SLIME_RPC_INLINE;
 	method.max_message = NOTICE_MAX;
+	if (settings.ctrl.empty()) {
+		open_alone(ctx_attr, method);
+	} else {
+		control = make_control(settings, local_agent, ctx_attr, NOTICE_METHOD, method);
+		ctx = control->context();
+		info = info_of_name(control->name());
+	}
+	offers_vram = can_reach_gpus(why_no_vram);
+}
+
+// Without nanoctrl peers dial a listener.
+void Engine::open_alone(const slime_context_attr &ctx_attr, const slime_rpc_method_attr &method)
+{
+	slime_listener_attr attr;
+	char desc[SLIME_LISTENER_DESC_MAX];
+
+	must("no context", slime_context_create(&ctx_attr, &ctx));
+	must("no service", slime_rpc_service_create(ctx, &service));
 	must("no method", slime_rpc_method_add(service, NOTICE_METHOD, &method));
 
 	slime_listener_attr_init(&attr);
@@ -119,6 +155,29 @@ void Engine::open()
 
 	must("no descriptor", len);
 	info.assign(desc, static_cast<size_t>(len));
+}
+
+// A GPU has to be there, and a device of rdma that registers memory.
+bool Engine::can_reach_gpus(std::string &why)
+{
+	alignas(4096) static char page[4096];
+	slime_mr *mr;
+
+	if (!settings.allows_rdma()) {
+		why = "only rdma reaches it, which transports do not allow";
+		return false;
+	}
+	if (!gpu_present(why))
+		return false;
+	int ret = slime_mr_create(ctx, page, sizeof(page), 0, &mr);
+
+	if (!ret) {
+		ret = slime_mr_register(mr, DEVICE_PATIENCE_MS);
+		slime_mr_destroy(mr);
+	}
+	if (ret)
+		why = std::string("no RDMA device can be used: ") + std::strerror(-ret);
+	return !ret;
 }
 
 Engine::Engine(const abi::InitParams *init) : abi::Engine(init)
@@ -147,6 +206,8 @@ Engine::~Engine()
 	for (slime_mr *mr : stuck)
 		slime_mr_destroy(mr);
 	slime_rpc_service_destroy(service);
+	if (control)
+		return; // which destroys the context
 	int ret = slime_context_destroy(ctx);
 
 	if (ret)
@@ -218,17 +279,55 @@ void Engine::on_notice(void *arg, slime_rpc_request *req)
 
 // ---- memory ----
 
+namespace
+{
+
+// Memory of a GPU is registered now: whether the device can do it is known
+// here, and nowhere before.
+int create_region(slime_context *ctx, const abi::BlobDesc &d, bool is_device, slime_mr **out)
+{
+	auto *addr = reinterpret_cast<void *>(d.addr);
+	slime_mr_attr attr;
+	Dmabuf dmabuf;
+
+	slime_mr_attr_init(&attr);
+	attr.access = SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE;
+	attr.device_memory = is_device;
+	if (!is_device)
+		return slime_mr_create_attr(ctx, addr, d.len, &attr, out);
+	dmabuf = gpu_prepare(d.addr, d.len);
+	attr.dmabuf_fd = dmabuf.fd;
+	attr.dmabuf_offset = dmabuf.offset;
+	int ret = slime_mr_create_attr(ctx, addr, d.len, &attr, out);
+
+	if (dmabuf.fd >= 0)
+		::close(dmabuf.fd);
+	if (ret)
+		return ret;
+	ret = slime_mr_register(*out, DEVICE_PATIENCE_MS);
+	if (ret)
+		slime_mr_destroy(*out);
+	return ret;
+}
+
+} // namespace
+
 abi::Status Engine::registerMem(const abi::BlobDesc &d, const abi::Mem &mem, abi::Metadata *&out)
 {
-	slime_mr *mr;
+	bool is_device = mem == abi::VRAM_SEG;
+	slime_mr *mr = nullptr;
 
-	if (mem != abi::DRAM_SEG)
+	if (is_device && !offers_vram) {
+		say("memory of a GPU cannot be registered: %s", why_no_vram.c_str());
 		return abi::ERR_NOT_SUPPORTED;
-	int ret = slime_mr_create(ctx, reinterpret_cast<void *>(d.addr), d.len,
-				  SLIME_ACCESS_REMOTE_READ | SLIME_ACCESS_REMOTE_WRITE, &mr);
+	}
+	if (!is_device && mem != abi::DRAM_SEG)
+		return abi::ERR_NOT_SUPPORTED;
+	int ret = create_region(ctx, d, is_device, &mr);
 
 	if (ret) {
-		say("cannot register %zu bytes: %s", d.len, std::strerror(-ret));
+		say("cannot register %zu bytes%s: %s", d.len, is_device ? " of a GPU" : "",
+		    std::strerror(-ret));
 		return status_of(ret);
 	}
 	auto *md = new LocalMetadata;
@@ -236,6 +335,7 @@ abi::Status Engine::registerMem(const abi::BlobDesc &d, const abi::Mem &mem, abi
 	md->region = std::make_shared<Region>();
 	md->region->addr = d.addr;
 	md->region->len = d.len;
+	md->region->is_device = is_device;
 	md->region->mr = mr;
 	out = md;
 	return abi::SUCCESS;
@@ -292,6 +392,7 @@ abi::Status Engine::loadLocalMD(abi::Metadata *in, abi::Metadata *&out)
 
 	made->remote = std::make_shared<Remote>();
 	made->remote->region = md->region;
+	made->remote->is_device = md->region->is_device;
 	out = made;
 	return abi::SUCCESS;
 }
@@ -304,7 +405,7 @@ abi::Status Engine::loadRemoteMD(const abi::BlobDesc &in, const abi::Mem &mem,
 
 	if (!peer)
 		return abi::ERR_NOT_FOUND;
-	if (mem != abi::DRAM_SEG)
+	if (mem != abi::DRAM_SEG && (mem != abi::VRAM_SEG || !settings.allows_rdma()))
 		return abi::ERR_NOT_SUPPORTED;
 	if (slime_remote_mr_import(in.meta.data(), in.meta.size(), &mr)) {
 		say("agent %s: the descriptor of a region is malformed", agent.c_str());
@@ -315,6 +416,7 @@ abi::Status Engine::loadRemoteMD(const abi::BlobDesc &in, const abi::Mem &mem,
 	md->remote = std::make_shared<Remote>();
 	md->remote->peer = peer;
 	md->remote->mr = mr;
+	md->remote->is_device = mem == abi::VRAM_SEG;
 	out = md;
 	return abi::SUCCESS;
 }
@@ -352,15 +454,24 @@ abi::Status Engine::getConnInfo(std::string &out) const
 
 abi::Status Engine::loadRemoteConnInfo(const std::string &agent, const std::string &peer_info)
 {
-	std::shared_ptr<Peer> old; // goes without the lock
-	std::lock_guard<std::mutex> lock(mutex);
-	auto &place = peers[agent];
+	std::shared_ptr<Peer> made, old; // both go without the lock
 
-	if (place && place->info == peer_info)
-		return abi::SUCCESS;
-	old = std::move(place);
-	place = std::make_shared<Peer>(ctx, settings, agent, peer_info);
-	return abi::SUCCESS;
+	if (!control == !name_of_info(peer_info).empty()) {
+		say("agent %s is %s nanoctrl (ctrl), and this agent is not", agent.c_str(),
+		    control ? "without" : "with");
+		return abi::ERR_MISMATCH;
+	}
+	made = std::make_shared<Peer>(ctx, settings, control.get(), agent, peer_info);
+	{
+		std::lock_guard<std::mutex> lock(mutex);
+		auto &place = peers[agent];
+
+		if (place && place->info == peer_info)
+			return abi::SUCCESS;
+		old = std::move(place);
+		place = made;
+	}
+	return status_of(made->begin());
 }
 
 abi::Status Engine::connect(const std::string &agent)
@@ -412,6 +523,26 @@ void Engine::forget(Transfer *t) const
 	transfers.erase(t);
 }
 
+// Those that nanoctrl, or a link, told of since the last look.
+void Engine::take_ends() const
+{
+	PeerEnd end;
+
+	while (control && control->next_end(end)) {
+		std::vector<std::shared_ptr<Peer>> ended;
+		{
+			std::lock_guard<std::mutex> lock(mutex);
+
+			for (const auto &p : peers) {
+				if (name_of_info(p.second->info) == end.agent)
+					ended.push_back(p.second);
+			}
+		}
+		for (const auto &p : ended)
+			p->take_end(end);
+	}
+}
+
 abi::Status Engine::postXfer(const abi::Op &, const abi::DescList<abi::MetaDesc> &,
 			     const abi::DescList<abi::MetaDesc> &, const std::string &,
 			     abi::Request *&handle, const abi::OptionalArgs *args) const
@@ -426,7 +557,8 @@ abi::Status Engine::checkXfer(abi::Request *handle) const
 	return static_cast<Transfer *>(handle)->check();
 }
 
-// What is in flight ends by itself, and is looked at until then: its memory is lent to the library.
+// What is in flight ends by itself, and is looked at until then: its memory is
+// lent to the library.
 void Engine::drop_over() const
 {
 	std::vector<std::unique_ptr<Transfer>> looked;
@@ -438,7 +570,8 @@ void Engine::drop_over() const
 		looked.swap(released);
 		told.swap(notices);
 	}
-	// Without the lock: handles, and the links that go with the last of them, take it.
+	// Without the lock: handles, and the links that go with the last of them,
+	// take it.
 	std::erase_if(looked, [](const std::unique_ptr<Transfer> &t) {
 		return t->check() != abi::IN_PROG;
 	});

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "engine.hh"
+#include "gpu.hh"
 
 namespace
 {
@@ -29,8 +30,13 @@ const char *get_name()
 	return "SLIME";
 }
 
+// Of which an engine offers VRAM only where it can work: engine.hh.
 abi::MemList get_mems()
 {
+	std::string why;
+
+	if (gpu_present(why))
+		return { abi::DRAM_SEG, abi::VRAM_SEG };
 	return { abi::DRAM_SEG };
 }
 

@@ -82,9 +82,9 @@ uint64_t parse_ms(const std::string &name, const std::string &value)
 
 abi::Params settings_defaults()
 {
-	return { { "transports", "" },	  { "devices", "" },   { "polling", "adaptive" },
-		 { "bind", "127.0.0.1" }, { "advertise", "" }, { "foreign_memory", "require" },
-		 { "op_timeout_ms", "0" } };
+	return { { "transports", "" },	   { "devices", "" },	{ "polling", "adaptive" },
+		 { "bind", "127.0.0.1" },  { "advertise", "" }, { "foreign_memory", "require" },
+		 { "op_timeout_ms", "0" }, { "ctrl", "" },	{ "scope", "default" } };
 }
 
 Settings settings_read(const abi::Params &params)
@@ -116,6 +116,10 @@ Settings settings_read(const abi::Params &params)
 			s.foreign_memory = parse_foreign(name, value);
 		else if (key == "op_timeout_ms")
 			s.op_timeout_ms = parse_ms(name, value);
+		else if (key == "ctrl")
+			s.ctrl = value;
+		else if (key == "scope")
+			s.scope = value;
 		else if (key == "devices")
 			s.devices = value;
 		else if (key == "bind")

@@ -51,6 +51,7 @@ abi::Status Transfer::add(const abi::MetaDesc &l, const abi::MetaDesc &r)
 	    l.len > region.len - (l.addr - region.addr) || r.addr < base || r.addr - base > len ||
 	    r.len > len - (r.addr - base))
 		return abi::ERR_INVALID_PARAM;
+	uses_device |= region.is_device || remote.is_device;
 	if (remotes.empty())
 		peer = remote.peer;
 	else if (peer != remote.peer)
@@ -97,11 +98,13 @@ abi::Status Transfer::finish(abi::Status status)
 	return status;
 }
 
-// In flight: its time may be over. Only the end of the link ends it, which all on it share.
+// In flight: its time may be over. Only the end of the link ends it, which all
+// on it share.
 abi::Status Transfer::wait_on()
 {
 	if (!given_up && deadline_ms && now_ms() >= deadline_ms) {
-		say("agent %s: a transfer did not end within %llu ms (op_timeout_ms): the link is closed",
+		say("agent %s: a transfer did not end within %llu ms (op_timeout_ms): the "
+		    "link is closed",
 		    peer->name.c_str(),
 		    static_cast<unsigned long long>(engine.settings.op_timeout_ms));
 		given_up = true;
@@ -178,9 +181,9 @@ abi::Status Transfer::submit()
 
 	if (!batch || prepared_link != link) {
 		unprepare();
-		ret = slime_batch_create(link->ep,
-					 op_kind == abi::READ ? SLIME_BATCH_READ : SLIME_BATCH_WRITE,
-					 pieces.data(), pieces.size(), &batch);
+		ret = slime_batch_create(
+			link->ep, op_kind == abi::READ ? SLIME_BATCH_READ : SLIME_BATCH_WRITE,
+			pieces.data(), pieces.size(), &batch);
 		if (!ret)
 			prepared_link = link;
 	}
@@ -191,7 +194,8 @@ abi::Status Transfer::submit()
 
 abi::Status Transfer::post_remote()
 {
-	link = peer->link();
+	engine.take_ends();
+	link = peer->link(uses_device);
 	if (!link)
 		return abi::ERR_REMOTE_DISCONNECT;
 	abi::Status s = submit();
@@ -210,6 +214,10 @@ abi::Status Transfer::post(const std::string *msg)
 	for (const auto &r : regions) {
 		if (!r->mr)
 			return abi::ERR_NOT_FOUND;
+	}
+	if (!peer && uses_device) {
+		say("memory of a GPU cannot be moved within one agent");
+		return abi::ERR_NOT_SUPPORTED;
 	}
 	if (!peer)
 		return post_local(msg);

@@ -26,6 +26,7 @@ static bool goes_wrong(void)
 }
 
 API int cuInit(unsigned flags);
+API int cuDeviceGetCount(int *count);
 API int cuDeviceGetByPCIBusId(int *device, const char *pci);
 API int cuDevicePrimaryCtxRetain(void **context, int device);
 API int cuDevicePrimaryCtxRelease_v2(int device);
@@ -43,6 +44,12 @@ API int cuMemGetHandleForAddressRange(void *handle, pointer p, size_t len, int t
 int cuInit(unsigned flags)
 {
 	return flags ? INVALID_VALUE : SUCCESS;
+}
+
+int cuDeviceGetCount(int *count)
+{
+	*count = 1;
+	return SUCCESS;
 }
 
 int cuDeviceGetByPCIBusId(int *device, const char *pci)

@@ -95,6 +95,9 @@ def run_peer(pipe, transport, seed, name):
         elif command == "fill":
             memory.fill(argument)
             pipe.send(None)
+        elif command == "leave":
+            del agent
+            return
 
 
 class Peer:

@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The published wheel of NIXL loads the back end from the build, and its agents do what a program here says: nixl.sh PROGRAM
-# [ARGUMENT...]. NIXL_VERSION selects the wheel's version.
+# The published wheel of NIXL loads the back end from the build, and its agents do what a program here says: nixl.sh [--ctrl]
+# PROGRAM [ARGUMENT...]; --ctrl: that with nanoctrl. NIXL_VERSION selects the wheel's version.
 set -euo pipefail
 
+plugins=${SLIME_BUILD:?the build tree}/nixl
+if [ "$1" = --ctrl ]; then
+	plugins=$SLIME_BUILD/nixl-ctrl
+	shift
+fi
 program=$(dirname "${BASH_SOURCE[0]}")/$1
 shift
-plugins=${SLIME_BUILD:?the build tree}/nixl
 version=${NIXL_VERSION:-1.5.1}
 venv=$SLIME_BUILD/nixl-$version
 
