@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The registration with nanoctrl, where the settings name one: a lease, links
-// to other agents by name, and the news of their end. libslime-agent needs
-// libevent and jansson of the host, so the plug-in is built with it and
-// without: control_agent.cc, control_none.cc.
+// The registration with nanoctrl, where the settings name one: a lease, links to other agents by
+// name, and the news of their end. libslime-agent needs libevent and jansson of the host, so the
+// plug-in is built with it and without: control_agent.cc, control_none.cc.
 #pragma once
 
 #include <memory>
@@ -24,8 +23,8 @@ class Control
 	virtual ~Control() = default;
 
 	virtual slime_context *context() const = 0;
-	// The agent's name. Each life has one of its own: that of the NIXL agent, and
-	// a random part.
+	// The agent's name. Each life has one of its own: that of the NIXL agent, and a random
+	// part.
 	virtual std::string name() const = 0;
 	// Keep a link to it up; for memory of GPUs another one, over rdma.
 	virtual int want(const std::string &name, bool for_device) const = 0;
@@ -39,13 +38,11 @@ class Control
 	virtual bool next_end(PeerEnd &out) const = 0;
 };
 
-// Waits for the registration. The method is offered to every peer. Throws
-// std::runtime_error.
+// Waits for the registration. The method is offered to every peer. Throws std::runtime_error.
 std::unique_ptr<Control> make_control(const Settings &s, const std::string &nixl_name,
 				      const slime_context_attr &data, const char *method_name,
 				      const slime_rpc_method_attr &method);
 
-// Connection info of an agent with nanoctrl, and the name in it; "": it is of
-// another one.
+// Connection info of an agent with nanoctrl, and the name in it; "": it is of another one.
 std::string info_of_name(const std::string &name);
 std::string name_of_info(const std::string &info);

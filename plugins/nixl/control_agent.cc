@@ -18,8 +18,7 @@ constexpr int64_t READY_MS = 20000;
 constexpr size_t NAME_MAX_LEN = 200; // the library's limit is higher, for the random part
 constexpr const char *HOST = "default", *DEVICE = "gpu"; // profiles of links
 
-// Names of agents have fewer characters than those of NIXL; the label has it
-// whole.
+// Names of agents have fewer characters than those of NIXL; the label has it whole.
 std::string name_of_life(const std::string &nixl_name)
 {
 	std::string name = nixl_name.substr(0, NAME_MAX_LEN);

@@ -26,9 +26,8 @@ constexpr auto WITHDRAW_PATIENCE = std::chrono::seconds(3);
 constexpr size_t NOTICES_MAX = 1024;
 // Until a device that is there has opened, and registered memory of a GPU.
 constexpr int64_t DEVICE_PATIENCE_MS = 10000;
-// Bytes that a post over shm copies itself, in about a millisecond. What is
-// left to progress may be copied by another thread, for which a loaded machine
-// has no CPU.
+// Bytes that a post over shm copies itself, in about a millisecond. What is left to progress may be
+// copied by another thread, for which a loaded machine has no CPU.
 constexpr uint32_t COPY_IN_POST = 16u << 20;
 
 void must(const char *what, int ret)
@@ -282,8 +281,8 @@ void Engine::on_notice(void *arg, slime_rpc_request *req)
 namespace
 {
 
-// Memory of a GPU is registered now: whether the device can do it is known
-// here, and nowhere before.
+// Memory of a GPU is registered now: whether the device can do it is known here, and nowhere
+// before.
 int create_region(slime_context *ctx, const abi::BlobDesc &d, bool is_device, slime_mr **out)
 {
 	auto *addr = reinterpret_cast<void *>(d.addr);
@@ -557,8 +556,7 @@ abi::Status Engine::checkXfer(abi::Request *handle) const
 	return static_cast<Transfer *>(handle)->check();
 }
 
-// What is in flight ends by itself, and is looked at until then: its memory is
-// lent to the library.
+// What is in flight ends by itself, and is looked at until then: its memory is lent to the library.
 void Engine::drop_over() const
 {
 	std::vector<std::unique_ptr<Transfer>> looked;
@@ -570,8 +568,7 @@ void Engine::drop_over() const
 		looked.swap(released);
 		told.swap(notices);
 	}
-	// Without the lock: handles, and the links that go with the last of them,
-	// take it.
+	// Without the lock: handles, and the links that go with the last of them, take it.
 	std::erase_if(looked, [](const std::unique_ptr<Transfer> &t) {
 		return t->check() != abi::IN_PROG;
 	});

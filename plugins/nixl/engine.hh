@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A back end of one NIXL agent: a context, a listener whose descriptor is the
-// agent's connection info, regions, peers, and the notifications that came. Any
-// thread may call anything.
+// A back end of one NIXL agent: a context, a listener whose descriptor is the agent's connection
+// info, regions, peers, and the notifications that came. Any thread may call anything.
 #pragma once
 
 #include <atomic>
@@ -26,8 +25,7 @@ abi::Status status_of(int err);
 
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-// Memory that the agent registered. Handles may outlive the registration: mr is
-// NULL then.
+// Memory that the agent registered. Handles may outlive the registration: mr is NULL then.
 struct Region {
 	uintptr_t addr;
 	size_t len;
@@ -35,8 +33,7 @@ struct Region {
 	std::atomic<slime_mr *> mr;
 };
 
-// An endpoint to a peer. It goes with the last that uses it, on a thread that
-// waits for its end.
+// An endpoint to a peer. It goes with the last that uses it, on a thread that waits for its end.
 struct Link {
 	slime_endpoint *ep = nullptr;
 	const Control *control = nullptr; // whose endpoint it is; NULL: ours
@@ -45,8 +42,8 @@ struct Link {
 	~Link();
 };
 
-// One life of another agent: of a second life the connection info differs. Its
-// links are dialled when they are needed.
+// One life of another agent: of a second life the connection info differs. Its links are dialled
+// when they are needed.
 class Peer
 {
       public:
@@ -55,9 +52,8 @@ class Peer
 	{
 	}
 	~Peer();
-	// The link, which is connected now or was a moment ago; NULL: the peer cannot
-	// be reached. That for memory of GPUs is over rdma, and another one unless
-	// rdma is all that is allowed.
+	// The link, which is connected now or was a moment ago; NULL: the peer cannot be reached.
+	// That for memory of GPUs is over rdma, and another one unless rdma is all that is allowed.
 	std::shared_ptr<Link> link(bool for_device = false);
 
 	// With nanoctrl: begin to connect.
@@ -103,8 +99,7 @@ struct RemoteMetadata : abi::Metadata {
 	std::shared_ptr<Remote> remote;
 };
 
-// A notification on its way: a call, which the peer answers when the message is
-// in its inbox.
+// A notification on its way: a call, which the peer answers when the message is in its inbox.
 class Notice
 {
       public:

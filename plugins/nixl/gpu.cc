@@ -66,8 +66,7 @@ Dmabuf gpu_prepare(uintptr_t addr, size_t len)
 	unsigned sync = 1;
 	Dmabuf made;
 
-	// What the GPU is asked to copy there is there for devices when the call
-	// returns.
+	// What the GPU is asked to copy there is there for devices when the call returns.
 	if (d.set_attribute)
 		d.set_attribute(&sync, POINTER_ATTRIBUTE_SYNC_MEMOPS, addr);
 	made.offset = addr - begin;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory of GPUs, as CUDA's driver has it: the plug-in needs no part of CUDA to
-// be built or loaded.
+// Memory of GPUs, as CUDA's driver has it: the plug-in needs no part of CUDA to be built or loaded.
 #pragma once
 
 #include <cstddef>

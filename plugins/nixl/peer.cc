@@ -8,8 +8,7 @@
 namespace
 {
 
-// Between two dials of a peer that could not be reached: posts to a dead one
-// are cheap.
+// Between two dials of a peer that could not be reached: posts to a dead one are cheap.
 constexpr uint64_t RETRY_MS = 500;
 constexpr int64_t DIAL_MS = 2000;
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Settings of a back end: parameters of create_backend(), else SLIME_NIXL_* of
-// the environment, since frameworks pass no parameters. docs/nixl.md lists
-// them.
+// Settings of a back end: parameters of create_backend(), else SLIME_NIXL_* of the environment,
+// since frameworks pass no parameters. docs/nixl.md lists them.
 #pragma once
 
 #include <algorithm>

@@ -98,8 +98,7 @@ abi::Status Transfer::finish(abi::Status status)
 	return status;
 }
 
-// In flight: its time may be over. Only the end of the link ends it, which all
-// on it share.
+// In flight: its time may be over. Only the end of the link ends it, which all on it share.
 abi::Status Transfer::wait_on()
 {
 	if (!given_up && deadline_ms && now_ms() >= deadline_ms) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A handle of NIXL: a batch of pieces and the notification behind it. The batch
-// is prepared for the link of the first post, and posted any number of times.
+// A handle of NIXL: a batch of pieces and the notification behind it. The batch is prepared for the
+// link of the first post, and posted any number of times.
 #pragma once
 
 #include "engine.hh"
@@ -23,8 +23,7 @@ class Transfer final : public abi::Request
 	}
 	// End what is in flight by the end of its link.
 	void close();
-	// Forget what was prepared over a region that goes; it is prepared again when
-	// it is posted.
+	// Forget what was prepared over a region that goes; it is prepared again when it is posted.
 	void leave(const Region &region);
 
       private:
