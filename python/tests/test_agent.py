@@ -18,7 +18,7 @@ import pytest
 from libslime import READ, Agent, method
 
 scopes = itertools.count()
-HEARD = 0.1 + 0.4  # seconds until Ctrl-C ends a wait, and what a loaded machine may add
+HEARD = 0.1 + 0.9  # seconds until Ctrl-C ends a wait, and what a loaded machine may add
 
 
 @pytest.fixture
