@@ -7,9 +7,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "bench/load/lanes.h"
 #include "bench/load/memory.h"
 #include "bench/load/pattern.h"
 #include "bench/load/rpc.h"
+#include "bench/load/stamp.h"
 #include "bench/load/transfer.h"
 
 #define CALL_TIMEOUT_MS 30000
@@ -23,7 +25,6 @@ struct lane {
 	struct slime_call *call;
 	uint64_t begin_ns;
 	uint64_t number; /* of the call */
-	bool pending;
 };
 
 struct worker {
@@ -41,6 +42,7 @@ struct worker {
 	struct lane *lanes;
 	uint64_t started;
 	uint64_t measured;
+	uint64_t begin_ns; /* of what is measured; 0: it is the warm-up still */
 	uint64_t busy_ns;
 	uint64_t end_ns; /* 0: none */
 	struct load_histogram latency;
@@ -51,23 +53,17 @@ static uint64_t slot_size(const struct load_rpc *l)
 	return (l->size + 63) / 64 * 64;
 }
 
-static uint8_t *request_of(const struct worker *w, uint32_t lane)
+static uint8_t *request_of(const struct worker *w, uint64_t lane)
 {
 	return (uint8_t *)slime_mr_addr(w->mr) + 2 * lane * slot_size(w->load);
 }
 
-static uint8_t *reply_of(const struct worker *w, uint32_t lane)
+static uint8_t *reply_of(const struct worker *w, uint64_t lane)
 {
 	return request_of(w, lane) + slot_size(w->load);
 }
 
 /* ---- what is in a call ---- */
-
-/* The call's number stands in its first word, so that a late reply of another one is seen. */
-static void stamp(uint8_t *p, uint64_t size, uint64_t number)
-{
-	memcpy(p, &number, size < sizeof(number) ? size : sizeof(number));
-}
 
 static void poison_some(uint8_t *p, uint64_t size)
 {
@@ -88,8 +84,9 @@ static bool same_some(const uint8_t *a, const uint8_t *b, uint64_t size)
 
 /* ---- a lane ---- */
 
-static int start(struct worker *w, uint32_t i)
+static int begin(void *arg, uint64_t i)
 {
+	struct worker *w = arg;
 	const struct load_rpc *l = w->load;
 	struct lane *lane = &w->lanes[i];
 	uint64_t at = (uint64_t)(request_of(w, i) - (uint8_t *)slime_mr_addr(w->mr));
@@ -103,15 +100,14 @@ static int start(struct worker *w, uint32_t i)
 		.reply_cap = l->size,
 		.timeout_ms = CALL_TIMEOUT_MS,
 	};
-	int ret;
 
+	if (load_stop_asked(w->control))
+		return -ECANCELED;
 	lane->number = w->started++;
 	stamp(request_of(w, i), l->size, lane->number);
 	poison_some(reply_of(w, i), l->size);
 	lane->begin_ns = sl_clock_ns();
-	ret = slime_call_start(w->ep, &args, lane->call);
-	lane->pending = !ret;
-	return ret;
+	return slime_call_start(w->ep, &args, lane->call);
 }
 
 static int wrong_reply(const struct worker *w, const struct lane *lane, const char *what)
@@ -137,19 +133,18 @@ static int await(const struct worker *w, const struct lane *lane)
 	return ret ? ret : slime_call_status(lane->call);
 }
 
-static int finish(struct worker *w, uint32_t i)
+static int end(void *arg, uint64_t i)
 {
+	struct worker *w = arg;
 	const struct load_rpc *l = w->load;
 	struct lane *lane = &w->lanes[i];
-	uint64_t end;
 	int ret = await(w, lane);
+	uint64_t now = sl_clock_ns();
 
-	end = sl_clock_ns();
-	lane->pending = false;
 	if (ret)
 		return ret;
 	if (lane->number >= (uint64_t)l->warmup) {
-		load_histogram_add(&w->latency, end - lane->begin_ns);
+		load_histogram_add(&w->latency, now - lane->begin_ns);
 		w->measured++;
 	}
 	if (slime_call_reply_len(lane->call) != l->size)
@@ -205,10 +200,16 @@ static void worker_close(struct worker *w)
 	free(w->lanes);
 }
 
-static bool has_more(const struct worker *w)
+static bool goes_on(void *arg)
 {
+	struct worker *w = arg;
 	const struct load_rpc *l = w->load;
 
+	if (!w->begin_ns && w->started >= l->warmup) {
+		w->begin_ns = sl_clock_ns();
+		if (l->duration_ms)
+			w->end_ns = w->begin_ns + l->duration_ms * SL_NS_PER_MS;
+	}
 	if (atomic_load_explicit(w->failed, memory_order_relaxed))
 		return false;
 	if (l->iterations && w->started >= l->warmup + l->iterations)
@@ -216,34 +217,14 @@ static bool has_more(const struct worker *w)
 	return !w->end_ns || w->started < l->warmup || sl_clock_ns() < w->end_ns;
 }
 
-/* Every lane in turn: wait for its call, look at the reply, start the next. */
 static int run_lanes(struct worker *w)
 {
-	const struct load_rpc *l = w->load;
-	uint64_t begin = 0;
-	uint32_t i;
-	int ret = 0;
+	const struct lanes lanes = {
+		.n = w->load->inflight, .begin = begin, .end = end, .goes_on = goes_on, .arg = w
+	};
+	int ret = lanes_run(&lanes);
 
-	for (i = 0; !ret; i = (i + 1) % l->inflight) {
-		if (w->lanes[i].pending)
-			ret = finish(w, i);
-		if (!begin && w->started >= l->warmup) {
-			begin = sl_clock_ns();
-			if (l->duration_ms)
-				w->end_ns = begin + l->duration_ms * SL_NS_PER_MS;
-		}
-		if (ret || !has_more(w))
-			break;
-		ret = load_stop_asked(w->control) ? -ECANCELED : start(w, i);
-	}
-	/* Those under way, the oldest first. */
-	for (uint32_t n = 0; n < l->inflight; n++, i = (i + 1) % l->inflight) {
-		int r = w->lanes[i].pending ? finish(w, i) : 0;
-
-		if (!ret)
-			ret = r;
-	}
-	w->busy_ns = sl_clock_ns() - begin;
+	w->busy_ns = sl_clock_ns() - w->begin_ns;
 	return ret ? ret : check_last(w);
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "bench/load/lanes.h"
 #include "bench/load/pattern.h"
 #include "bench/measure/link.h"
 #include "bench/measure/measure.h"
@@ -124,29 +125,51 @@ static void finished(const struct blocks *b, const struct lane *lane, struct rou
 		rounds_add(r, *now - lane->begin_ns, lane_bytes(b));
 }
 
-/* A batch begins when the one that was waited for before it ended. */
+/* A round under way, and when its last batch ended. */
+struct turn {
+	struct blocks *b;
+	struct rounds *r;
+	uint64_t now;
+};
+
+static int begin_batch(void *arg, uint64_t i)
+{
+	struct turn *t = arg;
+
+	return start(t->b, &t->b->lanes[i], t->r, t->now);
+}
+
+static int end_batch(void *arg, uint64_t i)
+{
+	struct turn *t = arg;
+	struct lane *lane = &t->b->lanes[i];
+	int ret;
+
+	if (i == 0)
+		walk_next(&t->b->walk);
+	ret = wait_batch(lane);
+	finished(t->b, lane, t->r, &t->now);
+	return ret;
+}
+
+static bool goes_on(void *arg)
+{
+	const struct turn *t = arg;
+
+	return !rounds_over(t->r, t->now);
+}
+
 static int blocks_round(void *arg, struct rounds *r)
 {
 	struct blocks *b = arg;
-	uint64_t now = ticks_ns();
-	uint64_t pending = 0;
-	int ret = 0;
+	struct turn turn = { .b = b, .r = r, .now = ticks_ns() };
+	const struct lanes lanes = { .n = b->n_lanes,
+				     .begin = begin_batch,
+				     .end = end_batch,
+				     .goes_on = goes_on,
+				     .arg = &turn };
 
-	for (; pending < b->n_lanes && !ret; pending++)
-		ret = start(b, &b->lanes[pending], r, now);
-	for (uint64_t i = 0; pending && !ret; i = i + 1 < b->n_lanes ? i + 1 : 0) {
-		struct lane *lane = &b->lanes[i];
-
-		if (i == 0)
-			walk_next(&b->walk);
-		ret = wait_batch(lane);
-		finished(b, lane, r, &now);
-		if (rounds_over(r, now))
-			pending--;
-		else if (!ret)
-			ret = start(b, lane, r, now);
-	}
-	return ret;
+	return lanes_run(&lanes);
 }
 
 /* The pool's pattern, at the places of the batch at hand. */

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "bench/measure/link.h"
 #include "bench/measure/measure.h"
-#include "bench/rounds/stamp.h"
+#include "bench/load/stamp.h"
 #include "bench/rounds/ticks.h"
 
 struct lines {

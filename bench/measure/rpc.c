@@ -4,9 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/load/lanes.h"
+#include "bench/load/stamp.h"
 #include "bench/measure/link.h"
 #include "bench/measure/measure.h"
-#include "bench/rounds/stamp.h"
 #include "bench/rounds/ticks.h"
 
 /* Counted calls between two looks at the clock. */
@@ -93,25 +94,45 @@ static int finish(struct calls *c, struct lane *lane, struct rounds *r, uint64_t
 
 /* ---- rounds ---- */
 
+/* A round under way, and when its last call ended. */
+struct turn {
+	struct calls *c;
+	struct rounds *r;
+	uint64_t now;
+};
+
+static int begin_call(void *arg, uint64_t i)
+{
+	struct turn *t = arg;
+
+	return start(t->c, &t->c->lanes[i], t->now);
+}
+
+static int end_call(void *arg, uint64_t i)
+{
+	struct turn *t = arg;
+
+	return finish(t->c, &t->c->lanes[i], t->r, &t->now);
+}
+
+static bool goes_on(void *arg)
+{
+	const struct turn *t = arg;
+
+	return !rounds_over(t->r, t->now);
+}
+
 static int rpc_round(void *arg, struct rounds *r)
 {
 	struct calls *c = arg;
-	uint64_t now = ticks_ns();
-	uint32_t pending = 0;
-	int ret = 0;
+	struct turn turn = { .c = c, .r = r, .now = ticks_ns() };
+	const struct lanes lanes = { .n = c->n_lanes,
+				     .begin = begin_call,
+				     .end = end_call,
+				     .goes_on = goes_on,
+				     .arg = &turn };
 
-	for (; pending < c->n_lanes && !ret; pending++)
-		ret = start(c, &c->lanes[pending], now);
-	for (uint32_t i = 0; pending && !ret; i = i + 1 < c->n_lanes ? i + 1 : 0) {
-		struct lane *lane = &c->lanes[i];
-
-		ret = finish(c, lane, r, &now);
-		if (rounds_over(r, now))
-			pending--;
-		else if (!ret)
-			ret = start(c, lane, now);
-	}
-	return ret;
+	return lanes_run(&lanes);
 }
 
 /* The same where calls are only counted: those begin together whose replies came together. */

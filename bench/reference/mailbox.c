@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 #include "bench/reference/reference.h"
-#include "bench/rounds/stamp.h"
+#include "bench/load/stamp.h"
 #include "bench/rounds/ticks.h"
 
 #define STOP UINT64_MAX /* instead of the next number: the round is over */

@@ -8,7 +8,7 @@
 #include "bench/reference/reference.h"
 #include "bench/reference/stream.h"
 #include "bench/rounds/memory.h"
-#include "bench/rounds/stamp.h"
+#include "bench/load/stamp.h"
 #include "bench/rounds/ticks.h"
 
 #define STOP UINT64_MAX /* the number of a round's last message */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A message's number, at both ends of it as far as it is that long: so that another one's is seen.
  */
-#ifndef ROUNDS_STAMP_H
-#define ROUNDS_STAMP_H
+#ifndef LOAD_STAMP_H
+#define LOAD_STAMP_H
 
 #include <stdbool.h>
 #include <stdint.h>
