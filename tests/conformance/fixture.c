@@ -199,6 +199,7 @@ void end_create(struct end *e, const struct pair_attr *attr)
 	ctx_attr.polling = attr->polling;
 	ctx_attr.foreign_memory = attr->foreign_memory;
 	ctx_attr.manual = attr->manual_a;
+	ctx_attr.max_bandwidth = attr->context_max_bandwidth;
 	ctx_attr.rdma_devices = attr->rails ? attr->rails : fixture_rails;
 	if (n_qps)
 		ctx_attr.rdma_qps = n_qps;
@@ -222,6 +223,7 @@ void end_create_endpoint(struct end *e, const struct pair_attr *attr)
 	ep_attr.on_state = on_state;
 	ep_attr.arg = e;
 	ep_attr.service = e->service;
+	ep_attr.max_bandwidth = attr->max_bandwidth;
 	if (attr->max_pending_ops)
 		ep_attr.max_pending_ops = attr->max_pending_ops;
 	memset(e->seen, 0, sizeof(e->seen));

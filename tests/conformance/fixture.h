@@ -58,7 +58,9 @@ struct pair_attr {
 	size_t len;		  /* of each end's memory */
 	uint32_t access;	  /* to each end's memory */
 	uint32_t max_pending_ops; /* 0: the default */
-	bool manual_a;		  /* a's context has no thread */
+	uint64_t max_bandwidth;	  /* of each endpoint; 0: no cap */
+	uint64_t context_max_bandwidth;
+	bool manual_a; /* a's context has no thread */
 	enum slime_foreign foreign_memory;
 	enum slime_polling polling;
 	const char *rails; /* rdma: of both ends; NULL: as the group was started */

@@ -94,6 +94,8 @@ struct slime_context_attr {
 	uint32_t tcp_user_timeout_ms; /* a peer that acknowledges nothing for so long is dead */
 	uint32_t shm_copy_in_submit;  /* bytes a submit copies at most before the rest is left to
 					 progress */
+	uint64_t max_bandwidth; /* bits per second that all endpoints together move at most, as that
+				 * of struct slime_endpoint_attr; 0: no cap */
 	uint32_t rpc_workers; /* threads for pool handlers; 0 until the first pool method, then 1 */
 
 	/* rdma: the devices that links use, as rails, "mlx5_0,mlx5_1:2" (a port's number behind a

@@ -62,6 +62,11 @@ struct slime_endpoint_attr {
 	/* Bits per second: the sum of the link speeds of the rails, each of its slower port. With
 	 * less there is no link over rdma. 0: any */
 	uint64_t rdma_min_bandwidth;
+	/* Bits per second that reads and writes of this end move at most, with those that fetch
+	 * long messages and requests, and bring long replies; over every transport. What is above
+	 * waits its time, which takes no CPU. Short messages, and what the peer reads and writes,
+	 * are not counted. 0: no cap */
+	uint64_t max_bandwidth;
 	bool quiet; /* logs at debug level that it is connected, failed or was lost: for programs
 		     * that log it themselves in on_state */
 };

@@ -5,6 +5,7 @@
 
 #include "src/endpoint/endpoint.h"
 #include "src/endpoint/endpoint_account.h"
+#include "src/endpoint/pacer.h"
 #include "src/endpoint/xfer.h"
 #include <slime/xfer.h>
 
@@ -215,7 +216,7 @@ static int submit(struct slime_endpoint *ep, struct sl_conn *conn, struct slime_
 		sl_op_finish(op, 0, 0);
 		return 0;
 	}
-	ret = conn->ops->submit(conn, op);
+	ret = sl_endpoint_submit(ep, conn, op);
 	if (ret) {
 		atomic_fetch_sub_explicit(&b->n_pending, 1, memory_order_relaxed);
 		sl_endpoint_op_abort(ep, op);

@@ -107,6 +107,7 @@ struct slime_endpoint {
 
 	void *recv;
 	void *mailbox;
+	void *pacer; /* NULL: its bandwidth has no cap */
 	struct sl_kind_counters counters[SLIME_KIND_MAX];
 	struct sl_kind_counters served; /* by [token]: besides those of SLIME_KIND_SERVE */
 	/* Of what reads and writes; apart from the others, which every operation touches. */

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "src/endpoint/endpoint.h"
 #include "src/endpoint/endpoint_account.h"
+#include "src/endpoint/pacer.h"
 #include "src/endpoint/xfer.h"
 #include <slime/xfer.h>
 
@@ -245,7 +246,7 @@ static inline int hand_over(struct slime_endpoint *ep, struct sl_conn *conn, str
 	}
 	op->finished = imm ? xfer_imm_finished : xfer_finished;
 	if (op->work.total || imm) {
-		ret = conn->ops->submit(conn, op);
+		ret = sl_endpoint_submit(ep, conn, op);
 		if (ret)
 			goto give_place;
 	} else {
@@ -336,7 +337,7 @@ int sl_xfer_submit(struct slime_endpoint *ep, enum slime_op_kind kind,
 		goto abort;
 	op->finished = internal_finished;
 	if (sum.bytes)
-		ret = conn->ops->submit(conn, op);
+		ret = sl_endpoint_submit(ep, conn, op);
 	else
 		sl_op_finish(op, 0, 0);
 	if (!ret)

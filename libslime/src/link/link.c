@@ -15,6 +15,7 @@
 #include "src/endpoint/connect.h"
 #include "src/endpoint/endpoint.h"
 #include "src/endpoint/endpoint_account.h"
+#include "src/endpoint/pacer.h"
 #include "src/endpoint/recv.h"
 #include "src/endpoint/xfer.h"
 #include "src/rpc/mailbox.h"
@@ -25,6 +26,8 @@ static const struct {
 	const struct sl_layer *layer;
 	size_t state;
 } layers[] = {
+	/* It ends the ops of the others, and so is told first. */
+	{ &sl_pacer_layer, offsetof(struct slime_endpoint, pacer) },
 	{ &sl_recv_layer, offsetof(struct slime_endpoint, recv) },
 	{ &sl_mailbox_layer, offsetof(struct slime_endpoint, mailbox) },
 };

@@ -223,6 +223,7 @@ static int init_fields(struct slime_context *ctx)
 	sl_list_init(&ctx->endpoints);
 	sl_list_init(&ctx->mems);
 	sl_todo_init(&ctx->tasks);
+	ctx->rate.bits_s = ctx->attr.max_bandwidth;
 	pthread_mutex_init(&ctx->lock, NULL);
 	atomic_store(&ctx->next_endpoint, 1);
 	ctx->env = (struct sl_transport_env){

@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "src/core/op.h"
 #include "src/core/poller.h"
+#include "src/core/rate.h"
 #include "src/progress/progress.h"
 #include "src/core/region.h"
 #include "src/transport/todo.h"
@@ -39,6 +40,7 @@ struct slime_context {
 	struct sl_transport_env env;
 	struct sl_transport *transports[SLIME_TRANSPORT_MAX]; /* NULL: not there */
 
+	struct sl_rate rate;  /* of all links; [token] */
 	struct sl_todo tasks; /* of struct sl_task; any thread puts them, the holder of the token
 				 runs them */
 	/* Of the endpoints: sl_transport_env's expect. NULL: there was none yet. */

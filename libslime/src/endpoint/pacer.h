@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bytes of an endpoint whose bandwidth is capped, by itself or by its context. Its ops go to
+ * the connection one after the other, in slices, each when its time has come: a timer of the
+ * endpoint tells. So it is over every transport, and nobody waits in it. What is no one-sided op,
+ * such as a call's message, passes by.
+ */
+#ifndef SL_PACER_H
+#define SL_PACER_H
+
+#include "src/core/op.h"
+#include "src/endpoint/endpoint.h"
+#include "src/endpoint/layer.h"
+#include "src/transport/transport.h"
+
+struct sl_pacer;
+
+/* Its state is NULL where nothing is capped. */
+extern const struct sl_layer sl_pacer_layer;
+
+/* As submit of struct sl_conn_ops; what the transport refuses is the op's status. */
+int sl_pacer_submit(struct sl_pacer *p, struct slime_op *op);
+
+/* The caller has entered the endpoint. */
+static inline int sl_endpoint_submit(struct slime_endpoint *ep, struct sl_conn *conn,
+				     struct slime_op *op)
+{
+	return ep->pacer ? sl_pacer_submit(ep->pacer, op) : conn->ops->submit(conn, op);
+}
+
+#endif
