@@ -83,7 +83,8 @@ static int run(struct discovery *d, char *host, unsigned port)
 			 "--set",
 			 "server.drain_accept=0",
 			 NULL };
-	struct child_attr attr = { .argv = argv };
+	/* SIGTERM: after a SIGKILL its private Redis would be left */
+	struct child_attr attr = { .argv = argv, .death_signal = SIGTERM };
 	int ret;
 
 	find_program(program);

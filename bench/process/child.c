@@ -28,7 +28,8 @@ static int become(const struct child_attr *attr, pid_t parent)
 {
 	cli_signals_reset_in_child();
 	setpgid(0, 0);
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
+	if (prctl(PR_SET_PDEATHSIG, attr->death_signal ? attr->death_signal : SIGKILL) ||
+	    getppid() != parent)
 		return ESRCH;
 	if (!put(attr->in, 0) || !put(attr->out, 1) || !put(attr->err, 2))
 		return errno;

@@ -16,6 +16,7 @@ struct child_attr {
 	const char *dir;    /* where it runs; NULL: here */
 	const char *locale; /* its LC_ALL; NULL: as ours */
 	int in, out, err;   /* descriptors that become its 0, 1 and 2 */
+	int death_signal;   /* what it gets when we are killed; 0: SIGKILL */
 };
 
 /* 0; -ENOENT when there is no such program or directory; what fork(2) and execve(2) say. */

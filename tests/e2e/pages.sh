@@ -120,6 +120,15 @@ end serve
 [ "$status" = 0 ] || fail "serve ended with $status"
 ! curl -s -o /dev/null "http://$address/" || fail "its control plane is left"
 
+say "its control plane ends with it, also when it is killed"
+spawn serve env TMPDIR="$work" "$bin/slime-bench" page serve --discovery-addr "$address" --page-size 64KiB --working-set 64
+wait_for 15 grep -q serves "$work/serve.out" || fail "it does not serve"
+has_redis() { pgrep -f "redis-server.*$work/slime-discovery" >/dev/null; }
+has_no_redis() { ! has_redis; }
+has_redis || fail "it has no private Redis"
+end serve KILL
+wait_for 10 has_no_redis || fail "its private Redis is left"
+
 say "a tenant is closed to agents that it does not allow"
 drive --tenant team --duration 100ms >/dev/null 2>"$work/team.err" && fail "a stranger used the tenant"
 grep -q 'not open to this agent' "$work/team.err" || fail "$(cat "$work/team.err")"
