@@ -71,8 +71,12 @@ bool redis_info_unfit(const char *info, enum redis_kind kind, char *why, size_t 
 			 "HOST:PORT");
 	else if (kind == REDIS_CLUSTER && is(info, "redis_mode", "standalone"))
 		snprintf(why, size, "it is no node of a Redis Cluster");
-	else if (kind != REDIS_PLAIN && is(info, "role", "slave"))
-		snprintf(why, size, "it is not the primary any more");
+	else if (is(info, "role", "slave"))
+		snprintf(why, size, "%s",
+			 kind == REDIS_PLAIN
+				 ? "Redis is a replica, which refuses writes: the URL has to name "
+				   "the primary, or sentinels"
+				 : "it is not the primary any more");
 	else if (is_before(version, 6, 2))
 		snprintf(why, size, "Redis is version %s; 6.2 or later is needed", version);
 	/* min-replicas-to-write is not for scripts before, and we write by nothing else. */

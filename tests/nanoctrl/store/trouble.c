@@ -226,6 +226,7 @@ static void redis__that_is_set_otherwise_is_left_and_used_again_later(void **sta
 	static const char *const set[][3] = {
 		{ "CONFIG SET maxmemory-policy allkeys-lru", "may evict leases",
 		  "CONFIG SET maxmemory-policy noeviction" },
+		{ "REPLICAOF 127.0.0.1 1", "Redis is a replica", "REPLICAOF NO ONE" },
 		{ "SETRANGE nanoctrl:schema 0 3", "for nanoctrl of the forms 3 to 3",
 		  "SETRANGE nanoctrl:schema 0 2" },
 	};
