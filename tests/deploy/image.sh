@@ -3,63 +3,36 @@
 # The image: made twice with the same bytes, small, listed in its SBOM, and run by podman as any user, read-only and
 # without capabilities: a control plane, and two agents in its network and process namespaces, which are linked over
 # shared memory and measured. Then the same by deploy/compose.yaml.
-set -euo pipefail
-
-skip() {
-	echo "skipped: $*"
-	exit 77
-}
-. "$(dirname "${BASH_SOURCE[0]}")/venv.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/cluster.sh"
+[ "$(id -u)" -eq 0 ] || skip "only root runs containers here"
+for tool in buildah podman runc skopeo umoci; do
+	command -v $tool >/dev/null || skip "$tool is not installed: deploy/packages.sh deploy"
+done
+. "$SLIME_SOURCE/tests/deploy/venv.sh"
 if [ -z "${IMAGE_ALONE:-}" ]; then
 	# Containers that use the host's network see this one.
+	rm -rf "$work"
 	IMAGE_ALONE=1 exec unshare --net bash "$0" "$@"
 fi
 
-source=${SLIME_SOURCE:?}
-work=$(mktemp -d)
-started=()
 # A host that cannot raise limits and has control groups of both versions needs this of podman; the image does not.
 export CONTAINERS_CONF=$work/containers.conf CONTAINERS_STORAGE_CONF=$work/storage.conf
 printf '%s\n' '[engine]' 'runtime = "runc"' 'cgroup_manager = "cgroupfs"' 'events_logger = "file"' "tmp_dir = \"$work/tmp\"" \
 	'[containers]' 'default_ulimits = ["nofile=1024:1024", "nproc=1000:1000"]' >"$CONTAINERS_CONF"
 printf '%s\n' '[storage]' 'driver = "vfs"' "graphroot = \"$work/storage\"" "runroot = \"$work/run\"" >"$CONTAINERS_STORAGE_CONF"
 
-cleanup() {
-	podman rm --all --force --time 2 >/dev/null 2>&1 || true
-	rm -rf "$work"
-}
-trap cleanup EXIT
-
-say() {
-	echo "-- $*"
-}
-
-fail() {
+trap 'podman rm --all --force --time 2 >/dev/null 2>&1 || true; cleanup' EXIT
+# Of containers that were started.
+logs() {
 	local name
 
-	echo "FAILED: $*"
-	for name in "${started[@]}"; do
+	for name in $(podman ps --all --format '{{.Names}}'); do
 		echo "== $name"
-		podman logs "$name" 2>&1 | tail -n 20
-	done
-	exit 1
-}
-
-wait_for() {
-	local deadline=$((SECONDS + $1))
-
-	shift
-	until "$@" >"$work/waited" 2>&1; do
-		[ "$SECONDS" -lt "$deadline" ] || return 1
-		sleep 0.2
+		podman logs --tail 20 "$name" 2>&1
 	done
 }
 
-[ "$(id -u)" -eq 0 ] || skip "only root runs containers here"
-for tool in buildah podman runc skopeo umoci; do
-	command -v $tool >/dev/null || skip "$tool is not installed: deploy/packages.sh deploy"
-done
-cd "$source"
+cd "$SLIME_SOURCE"
 
 say "made twice"
 image=${SLIME_IMAGE:-$work/image.tar}
@@ -102,7 +75,6 @@ run() {
 		shift
 	done
 	shift
-	started+=("$name")
 	podman run --detach --name "$name" --read-only --cap-drop all --security-opt no-new-privileges \
 		--tmpfs /run:mode=1777 --tmpfs /tmp "${options[@]}" "$tag" "$@" \
 		>/dev/null || fail "podman does not run $name"
@@ -111,15 +83,15 @@ within() {
 	podman exec "$1" "${@:2}"
 }
 run ctrl --network none --
-wait_for 20 within ctrl nanoctrl status --runtime-dir /run/nanoctrl || fail "nanoctrl: $(cat "$work/waited")"
+wait_for 20 within ctrl nanoctrl status --runtime-dir /run/nanoctrl || fail "nanoctrl is not ready"
 for name in node-a node-b; do
-	run "$name" --network container:ctrl --pid container:ctrl --volume "$source/configs/quickstart:/etc/slime:ro" -- \
+	run "$name" --network container:ctrl --pid container:ctrl --volume "$SLIME_SOURCE/configs/quickstart:/etc/slime:ro" -- \
 		peeragent --config "/etc/slime/$name.yaml" --set agent.state_dir=/tmp/state
 done
 connected() {
 	within ctrl nanoctrl obs links --address http://127.0.0.1:3000 --scope quickstart --wait 1s | grep -q 'shm'
 }
-wait_for 30 connected || fail "no link over shared memory: $(cat "$work/waited")"
+wait_for 30 connected || fail "no link over shared memory"
 within node-a slime-bench rpc --ctrl http://127.0.0.1:3000 --scope quickstart --from node-a --peer node-b --sizes 1KiB \
 	--duration 1s || fail "slime-bench"
 within node-a peeragent --version
@@ -140,10 +112,9 @@ cp -r configs "$work/"
 sed '/memlock/d' deploy/compose.yaml >"$work/deploy/compose.yaml"
 podman tag "$tag" slime:0.1.0
 ip link set lo up
-started+=(slime_nanoctrl_1 slime_node-a_1 slime_node-b_1)
 "$venv/bin/podman-compose" -f "$work/deploy/compose.yaml" up --detach >"$work/compose" 2>&1 || fail "$(tail -n 20 "$work/compose")"
 composed() {
 	podman exec slime_node-a_1 nanoctrl obs links --address http://127.0.0.1:3000 --scope quickstart --wait 1s | grep -q shm
 }
-wait_for 30 composed || fail "no link over shared memory: $(cat "$work/waited")"
+wait_for 30 composed || fail "no link over shared memory"
 "$venv/bin/podman-compose" -f "$work/deploy/compose.yaml" down >"$work/compose" 2>&1 || fail "$(tail -n 20 "$work/compose")"

@@ -1,20 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The units of deploy/systemd: systemd knows each setting, and nanoctrl's is shut off from what it does not need.
-set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/../e2e/cluster.sh"
 
-bin=${SLIME_BIN:?the folder of the programs}
-command -v systemd-analyze >/dev/null || {
-	echo "skipped: systemd-analyze is not installed: deploy/packages.sh deploy"
-	exit 77
-}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-
-fail() {
-	echo "FAILED: $*"
-	exit 1
-}
+command -v systemd-analyze >/dev/null || skip "systemd-analyze is not installed: deploy/packages.sh deploy"
 
 # An instance of the template stands for it; the programs are those of this build.
 cd "$work"
@@ -33,10 +22,10 @@ tail -n 1 exposure
 
 # The check itself finds what is wrong.
 sed 's/^WatchdogSec/WatchdogSecs/' nanoctrl.service >wrong.service
-if systemd-analyze verify --recursive-errors=yes --man=no ./wrong.service 2>errors; then
+if systemd-analyze verify --recursive-errors=yes --man=no ./wrong.service 2>wrong.err; then
 	fail "a setting that does not exist is accepted"
 fi
-grep -q WatchdogSecs errors || fail "the unknown setting is not named"
+grep -q WatchdogSecs wrong.err || fail "the unknown setting is not named"
 
 for unit in peeragent.service peeragent@node-a.service; do
 	grep -qx LimitMEMLOCK=infinity "$unit" || fail "$unit limits the memory that RDMA can lock"

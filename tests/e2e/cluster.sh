@@ -15,14 +15,19 @@ say() {
 	echo "-- $*"
 }
 
-fail() {
+# What helps to find the cause of a failure.
+logs() {
 	local log
 
-	echo "FAILED: $*"
 	for log in "$work"/*.err; do
 		echo "== ${log##*/}"
 		tail -n 30 "$log"
 	done
+}
+
+fail() {
+	echo "FAILED: $*"
+	logs
 	exit 1
 }
 
@@ -123,6 +128,7 @@ hold_port() {
 
 # take_port NAME: a port that nobody else has while the test runs, also while NAME is dead; in port_of[NAME].
 declare -A port_of=()
+# shellcheck disable=SC2034 # it is for the test
 take_port() {
 	bind_port "hold-$1"
 	port_of[$1]=$(cat "$work/hold-$1.out")
