@@ -15,8 +15,10 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 import yaml
@@ -30,37 +32,38 @@ def fail(why):
     sys.exit(f"FAILED: {why}")
 
 
+def until(done, seconds, why):
+    end = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() > end:
+            fail(why())
+        time.sleep(0.1)
+
+
 def mount(*words):
     subprocess.run(["mount", *words], check=True)
 
 
 class Pod:
     def __init__(self, world, name, spec, node, claims):
-        self.name, self.spec, self.node = name, spec, node
+        self.world, self.name, self.spec, self.node, self.claims = world, name, spec, node, claims
         self.ip = world.make_network(name)
         self.container = spec["containers"][0]
-        self.world = world
-        self.claims = claims
         self.log = world.work / f"{name}.log"
-        self.process = None
 
     def volume(self, name):
         """A directory for the volume of this name; None where a tmpfs is to be mounted."""
         if name in self.claims:
             return self.fresh(f"claim-{self.name}-{name}")
-        for volume in self.spec.get("volumes", []):
-            if volume["name"] != name:
-                continue
-            if "configMap" in volume:
-                directory = self.fresh(f"config-{self.name}-{name}")
-                for key, text in self.world.config_maps[volume["configMap"]["name"]].items():
-                    (directory / key).write_text(text)
-                return directory
-            if "hostPath" in volume:
-                return self.fresh(f"{self.node}{volume['hostPath']['path']}".replace("/", "_"))
-            if "emptyDir" in volume:
-                return None
-        fail(f"{self.name}: no volume {name}")
+        volume = next(v for v in self.spec["volumes"] if v["name"] == name)
+        if "hostPath" in volume:
+            return self.fresh(f"{self.node}{volume['hostPath']['path']}".replace("/", "_"))
+        if "emptyDir" in volume:
+            return None
+        directory = self.fresh(f"config-{self.name}-{name}")
+        for key, text in self.world.config_maps[volume["configMap"]["name"]].items():
+            (directory / key).write_text(text)
+        return directory
 
     def fresh(self, name):
         directory = self.world.work / name
@@ -72,8 +75,8 @@ class Pod:
         return directory
 
     def make_root(self):
-        root = self.world.work / f"root-{self.name}"
-        root.mkdir()
+        root = pathlib.Path(tempfile.mkdtemp(prefix=f"root-{self.name}-", dir=self.world.work))
+        root.chmod(0o755)
         mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", str(root))
         for path in ["/usr", "/proc", "/dev", BUILD]:
             target = root / path.lstrip("/")
@@ -85,25 +88,20 @@ class Pod:
         (root / "etc/hosts").write_text(self.world.hosts())
         (root / "etc/ld.so.cache").write_bytes(pathlib.Path("/etc/ld.so.cache").read_bytes())
         (root / "etc/nsswitch.conf").write_text("hosts: files\n")
-        for volume in self.container.get("volumeMounts", []):
-            (root / volume["mountPath"].lstrip("/")).mkdir(parents=True, exist_ok=True)
+        mounts = [(root / m["mountPath"].lstrip("/"), m["name"]) for m in self.container.get("volumeMounts", [])]
+        for target, _ in mounts:
+            target.mkdir(parents=True, exist_ok=True)
         if self.container["securityContext"].get("readOnlyRootFilesystem"):
             mount("-o", "remount,ro,bind", str(root))
-        for volume in self.container.get("volumeMounts", []):
-            target = str(root / volume["mountPath"].lstrip("/"))
-            directory = self.volume(volume["name"])
-            if directory is None:
-                mount("-t", "tmpfs", "-o", "mode=1777", "tmpfs", target)
-            else:
-                mount("--bind", str(directory), target)
+        for target, name in mounts:
+            directory = self.volume(name)
+            mount(*(["--bind", str(directory)] if directory else ["-t", "tmpfs", "-o", "mode=1777", "tmpfs"]), str(target))
         return root
 
     def environment(self):
         fields = {"spec.nodeName": self.node, "status.podIP": self.ip, "metadata.name": self.name}
-        env = {}
-        for entry in self.container.get("env", []):
-            env[entry["name"]] = entry.get("value") or fields[entry["valueFrom"]["fieldRef"]["fieldPath"]]
-        return env
+        return {entry["name"]: entry.get("value") or fields[entry["valueFrom"]["fieldRef"]["fieldPath"]]
+                for entry in self.container.get("env", [])}
 
     def start(self):
         env = self.environment()
@@ -131,12 +129,11 @@ class Pod:
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
 
     def port(self, wanted):
-        for port in self.container["ports"]:
-            if port["name"] == wanted:
-                return port["containerPort"]
-        return wanted if isinstance(wanted, int) else fail(f"{self.name}: no port {wanted}")
+        return next(p["containerPort"] for p in self.container["ports"] if p["name"] == wanted)
 
     def passes(self, probe):
+        if self.process.poll() is not None:
+            fail(f"{self.name} ended with {self.process.returncode}: {self.log.read_text()}")
         if "tcpSocket" in probe:
             return self.world.connects(self.ip, self.port(probe["tcpSocket"]["port"]))
         get = probe["httpGet"]
@@ -145,23 +142,21 @@ class Pod:
 
     def wait(self, which):
         probe = self.container.get(which)
-        if not probe:
-            return
-        end = time.monotonic() + probe.get("periodSeconds", 10) * max(probe.get("failureThreshold", 3), 12)
-        while not self.passes(probe):
-            if self.process.poll() is not None:
-                fail(f"{self.name} ended with {self.process.returncode}: {self.log.read_text()}")
-            if time.monotonic() > end:
-                fail(f"{self.name}: {which} does not pass: {self.log.read_text()}")
-            time.sleep(0.1)
-        print(f"{self.name}: {which} passes", flush=True)
+        if probe:
+            until(lambda: self.passes(probe), probe.get("periodSeconds", 10) * max(probe.get("failureThreshold", 3), 12),
+                  lambda: f"{self.name}: {which} does not pass: {self.log.read_text()}")
+
+    def replies(self, port, command, wanted):
+        """A Redis: until its reply has what is wanted."""
+        words = ["redis-cli", "-h", self.ip, "-p", str(port), *command.split()]
+        until(lambda: re.search(wanted, subprocess.run(words, text=True, capture_output=True).stdout), 120,
+              lambda: f"{self.name}: {command}: no {wanted}: {self.log.read_text()}")
 
     def succeed(self):
         """A pod of a Job."""
         self.start()
         if self.process.wait(timeout=60) != 0:
             fail(f"{self.name}: {self.log.read_text()}")
-        print(f"{self.name}: succeeded", flush=True)
 
     def stop(self):
         grace = self.spec["terminationGracePeriodSeconds"]
@@ -173,7 +168,6 @@ class Pod:
             fail(f"{self.name} needs more than its {grace} s to end")
         if status != 0:
             fail(f"{self.name} ended with {status}: {self.log.read_text()}")
-        print(f"{self.name}: ended on SIGTERM", flush=True)
 
 
 class World:
@@ -200,25 +194,20 @@ class World:
                 f"-n {name} link set lo up", f"-n {name} link set eth0 up")
         return ip
 
-    def add(self, kind, name):
+    def add(self, o):
         """Make the pods of a controller."""
-        for o in self.objects:
-            if o["kind"] != kind or o["metadata"]["name"] != name:
-                continue
-            template = o["spec"]["template"]
-            labels = o["spec"].get("selector", {}).get("matchLabels", {})
-            if labels.items() - template["metadata"]["labels"].items():
-                fail(f"{kind} {name} does not select its own pods")
-            claims = [c["metadata"]["name"] for c in o["spec"].get("volumeClaimTemplates", [])]
-            for i in range(len(NODES) if kind == "DaemonSet" else o["spec"].get("replicas", 1)):
-                pod = Pod(self, f"{name}-{i}", template["spec"], NODES[i % len(NODES)], claims)
-                pod.labels = template["metadata"]["labels"]
-                self.pods.append(pod)
-            return self.pods[-1:]
-        fail(f"no {kind} {name}")
+        name, spec = o["metadata"]["name"], o["spec"]
+        labels = spec["template"]["metadata"]["labels"]
+        if spec.get("selector", {}).get("matchLabels", {}).items() - labels.items():
+            fail(f"{name} does not select its own pods")
+        claims = [c["metadata"]["name"] for c in spec.get("volumeClaimTemplates", [])]
+        for i in range(len(NODES) if o["kind"] == "DaemonSet" else spec.get("replicas", 1)):
+            pod = Pod(self, f"{name}-{i}", spec["template"]["spec"], NODES[i % len(NODES)], claims)
+            pod.labels = labels
+            self.pods.append(pod)
 
     def hosts(self):
-        """Each Service by the first pod that it selects, at the port that it names."""
+        """Each Service by the first pod that it selects, at the port that it names; pods of a headless one by their names."""
         lines = ["127.0.0.1 localhost"]
         for o in self.objects:
             if o["kind"] != "Service":
@@ -226,52 +215,69 @@ class World:
             pods = [p for p in self.pods if o["spec"]["selector"].items() <= p.labels.items()]
             if not pods:
                 fail(f"Service {o['metadata']['name']} selects no pod")
-            for port in o["spec"]["ports"]:
-                if pods[0].port(port["targetPort"]) != port["port"]:
-                    fail(f"Service {o['metadata']['name']}: this runner does not translate ports")
+            if any(pods[0].port(port["targetPort"]) != port["port"] for port in o["spec"]["ports"]):
+                fail(f"Service {o['metadata']['name']}: this runner does not translate ports")
             name, namespace = o["metadata"]["name"], o["metadata"]["namespace"]
             lines.append(f"{pods[0].ip} {name} {name}.{namespace} {name}.{namespace}.svc")
+            if o["spec"].get("clusterIP") == "None":
+                lines += [f"{pod.ip} {pod.name}.{name}" for pod in pods]
         return "\n".join(lines) + "\n"
 
     def connects(self, ip, port):
-        connection = http.client.HTTPConnection(ip, port, timeout=1)
         try:
-            connection.connect()
+            socket.create_connection((ip, port), timeout=1).close()
             return True
         except OSError:
             return False
-        finally:
-            connection.close()
 
     def get(self, ip, port, path, host=None):
-        connection = http.client.HTTPConnection(ip, port, timeout=5)
         try:
+            connection = http.client.HTTPConnection(ip, port, timeout=5)
             connection.request("GET", path, headers={"Host": host} if host else {})
             answer = connection.getresponse()
             return answer.status, answer.read()
-        except OSError:
+        except (OSError, http.client.HTTPException):
             return None, b""
-        finally:
-            connection.close()
 
     def run(self):
-        for kind, name in [("StatefulSet", "redis"), ("Deployment", "nanoctrl"), ("DaemonSet", "peeragent")]:
-            self.add(kind, name)
+        for kind in ["StatefulSet", "Deployment", "DaemonSet"]:
+            for o in self.objects:
+                if o["kind"] == kind:
+                    self.add(o)
         for pod in self.pods:
             pod.start()
+        for pod in self.pods:
             for which in ["startupProbe", "readinessProbe", "livenessProbe"]:
                 pod.wait(which)
         self.check()
-        self.add("Job", "topology")
-        job = self.pods.pop()
-        job.succeed()
+        self.add(next(o for o in self.objects if o["kind"] == "Job"))
+        self.pods.pop().succeed()
         self.check_links()
+        if self.named("sentinel"):
+            self.fail_over()
         for pod in reversed(self.pods):
             pod.stop()
 
+    def named(self, name):
+        return [p for p in self.pods if p.name.rpartition("-")[0] == name]
+
+    def fail_over(self):
+        """The primary dies; its pod comes back as a replica."""
+        primary = self.pods[0]
+        primary.process.kill()
+        primary.process.wait()
+        self.named("sentinel")[0].replies(26379, "SENTINEL get-master-addr-by-name main", r"redis-[12]\.redis")
+        print(f"{primary.name} was killed, and another one is the primary", flush=True)
+        for pod in self.named("nanoctrl"):
+            pod.wait("readinessProbe")
+        primary.start()
+        primary.replies(6379, "ROLE", "slave")
+        print(f"{primary.name} is a replica", flush=True)
+        self.check()
+        self.check_links()
+
     def check(self):
-        ctrl = [p for p in self.pods if p.name.startswith("nanoctrl")]
-        for pod in ctrl:
+        for pod in self.named("nanoctrl"):
             status, body = self.get(pod.ip, 3000, "/v1/agents?scope=serving", "nanoctrl.slime.svc:3000")
             names = sorted(a["name"] for a in json.loads(body)["agents"]) if status == 200 else status
             if names != NODES:
@@ -283,28 +289,12 @@ class World:
 
     def check_links(self):
         """The topology links the agents."""
-        ctrl = self.pods[1]
-        end = time.monotonic() + 60
-        while True:
-            status, body = self.get(ctrl.ip, 3000, "/v1/links?scope=serving", "nanoctrl.slime.svc:3000")
-            links = json.loads(body)["links"] if status == 200 else []
-            if [link["state"] for link in links] == ["connected"] * 2:
-                break
-            if time.monotonic() > end:
-                fail(f"the links of the topology: {status} {body}")
-            time.sleep(0.2)
+        def links():
+            return self.get(self.named("nanoctrl")[0].ip, 3000, "/v1/links?scope=serving", "nanoctrl.slime.svc:3000")
+
+        until(lambda: links()[1].count(b'"state":"connected"') == 2, 60, lambda: f"the links of the topology: {links()}")
         print("both agents report the link of the topology as connected", flush=True)
 
 
-def main():
-    objects = [o for o in yaml.safe_load_all(open(sys.argv[1])) if o]
-    world = World(objects, pathlib.Path(sys.argv[2]))
-    try:
-        world.run()
-    finally:
-        for pod in world.pods:
-            if pod.process and pod.process.poll() is None:
-                pod.process.kill()
-
-
-main()
+# What is left ends with the namespaces.
+World([o for o in yaml.safe_load_all(open(sys.argv[1])) if o], pathlib.Path(sys.argv[2])).run()
