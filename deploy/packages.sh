@@ -108,6 +108,7 @@ END
 packages_deploy() {
 	packages_test
 	only_names <<'END'
+ansible-core             # runs the role
 buildah                  # the image
 debhelper                # Debian packages
 dh-python                # the package of the Python module
@@ -116,6 +117,8 @@ fakeroot                 # a package's files belong to root
 lintian                  # looks for mistakes in packages
 mmdebstrap               # a Debian to install packages in
 munge                    # Slurm's programs know each other by it
+openssh-client           # how the role reaches its hosts
+piuparts                 # installs, upgrades and purges packages
 podman                   # runs the image
 prometheus               # promtool: rules and what servers export
 python3-cffi             # makes the Python module
