@@ -241,6 +241,7 @@ struct tcp_conn {
 	_Atomic bool is_active;
 	_Atomic uint32_t idle_passes; /* since something was submitted or arrived */
 	_Atomic unsigned n_blocked;   /* streams that wait for EPOLLOUT */
+	_Atomic bool has_sent;	      /* bytes that the peer's host may not have acknowledged */
 	struct sl_todo_entry todo;
 
 	pthread_mutex_t lock;

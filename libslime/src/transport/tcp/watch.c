@@ -6,7 +6,9 @@
  * pending data is for keep-alive.
  */
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 
 #include "base/clock.h"
 #include "src/transport/tcp/tcp.h"
@@ -31,17 +33,47 @@ bool tcp_silence_lasts(uint64_t *since_ns, uint64_t now_ns, bool under_way, uint
 	return *since_ns && now_ns - *since_ns >= timeout_ns;
 }
 
-static void look_at(struct tcp_stream *s, uint64_t now, uint64_t timeout_ns)
+/* Bytes that the peer's host has not acknowledged, or not been sent: its window may be closed. */
+static bool is_under_way(const struct tcp_stream *s)
+{
+	int bytes = 0;
+
+	return ioctl(s->fd, SIOCOUTQ, &bytes) == 0 && bytes > 0;
+}
+
+/* Whether there is something under way. */
+static bool look_at(struct tcp_stream *s, uint64_t now, uint64_t timeout_ns)
 {
 	struct tcp_info info = { 0 };
 	socklen_t len = sizeof(info);
 
-	if (getsockopt(s->fd, IPPROTO_TCP, TCP_INFO, &info, &len))
-		return;
+	if (!is_under_way(s) || getsockopt(s->fd, IPPROTO_TCP, TCP_INFO, &info, &len)) {
+		s->silent_since_ns = 0;
+		return false;
+	}
 	if (tcp_silence_lasts(&s->silent_since_ns, now, info.tcpi_unacked,
 			      info.tcpi_last_ack_recv * SL_NS_PER_MS, timeout_ns) ||
 	    (!info.tcpi_unacked && info.tcpi_probes >= DEAD_PROBES))
 		tcp_conn_fail(s->conn, -ECONNRESET, "the peer's host does not answer");
+	return true;
+}
+
+/* A link that has sent nothing since all was acknowledged is not looked at. */
+static void look_at_conn(struct tcp_conn *c, uint64_t now, uint64_t timeout_ns)
+{
+	bool under_way = false;
+
+	if (!atomic_load_explicit(&c->has_sent, memory_order_relaxed))
+		return;
+	atomic_store(&c->has_sent, false);
+	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
+		struct tcp_stream *s = c->streams[i];
+
+		if (s && s->fd >= 0)
+			under_way |= look_at(s, now, timeout_ns);
+	}
+	if (under_way)
+		atomic_store(&c->has_sent, true);
 }
 
 static void on_time(struct sl_timer *timer)
@@ -50,14 +82,8 @@ static void on_time(struct sl_timer *timer)
 	uint64_t now = sl_clock_ns();
 	struct sl_list *e;
 
-	sl_list_for_each (e, &t->conns) {
-		struct tcp_conn *c = SL_CONTAINER_OF(e, struct tcp_conn, link);
-
-		for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
-			if (c->streams[i] && c->streams[i]->fd >= 0)
-				look_at(c->streams[i], now, timeout_ns(t));
-		}
-	}
+	sl_list_for_each (e, &t->conns)
+		look_at_conn(SL_CONTAINER_OF(e, struct tcp_conn, link), now, timeout_ns(t));
 	tcp_watch_start(t);
 }
 

@@ -10,12 +10,18 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/uio.h>
+#include <time.h>
 
 #include <slime/slime.h>
 
 #define N	     40
 #define LEN	     64
+#define TIMEOUT_MS   400
 #define assert_ok(e) assert_int_equal(e, 0)
 
 static unsigned n_reads;
@@ -26,6 +32,24 @@ ssize_t __wrap_readv(int fd, const struct iovec *iov, int n)
 {
 	n_reads++;
 	return __real_readv(fd, iov, n);
+}
+
+static unsigned n_looks;
+
+int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+	n_looks += name == TCP_INFO && level == IPPROTO_TCP;
+	return __real_getsockopt(fd, level, name, value, len);
+}
+
+int __real_ioctl(int fd, unsigned long request, void *arg);
+int __wrap_ioctl(int fd, unsigned long request, void *arg);
+int __wrap_ioctl(int fd, unsigned long request, void *arg)
+{
+	n_looks += request == SIOCOUTQ;
+	return __real_ioctl(fd, request, arg);
 }
 
 struct side {
@@ -55,6 +79,7 @@ static void open_side(struct side *s)
 
 	ctx.manual = true;
 	ctx.tcp_streams = 1;
+	ctx.tcp_user_timeout_ms = TIMEOUT_MS;
 	assert_ok(slime_context_create(&ctx, &s->ctx));
 	assert_ok(slime_rpc_service_create(s->ctx, &s->service));
 	method.fn = echo;
@@ -187,12 +212,43 @@ static void calls__on_one_link_after_many_are_found_without_the_poller(void **st
 		(void)call(c, i, (uint8_t)i);
 }
 
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* How often both ends look whether a peer's host is silent, while links do nothing. */
+static unsigned looks_in(struct crowd *c, int64_t ms)
+{
+	int64_t until = now_ms() + ms;
+
+	n_looks = 0;
+	while (now_ms() < until)
+		poll_both(c);
+	return n_looks;
+}
+
+static void links__that_rest_are_not_looked_at(void **state)
+{
+	struct crowd *c = *state;
+
+	for (int i = 0; i < N; i++)
+		(void)call(c, i, (uint8_t)i);
+	/* All was acknowledged by the next look. */
+	assert_true(looks_in(c, TIMEOUT_MS / 2) > 0);
+	assert_int_equal(looks_in(c, TIMEOUT_MS / 2), 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(calls__on_many_links_in_turn_read_the_sockets_that_have_something),
+		TEST(links__that_rest_are_not_looked_at),
 		TEST(calls__on_one_link_after_many_are_found_without_the_poller),
 	};
 
