@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "tests/fakes/fakeverbs.h"
 #include "tests/peeragent/agents.h"
 
@@ -163,6 +164,72 @@ static void link__with_too_little_bandwidth_takes_another_transport(void **state
 	end_both();
 }
 
+/* ---- death ---- */
+
+/* The end of b that a is told of; and how long after the begin. */
+static struct slime_peer_end next_end(struct slime_agent_watch *w, uint64_t begin_ms,
+				      uint64_t *took_ms)
+{
+	struct pollfd fd = { .fd = slime_agent_watch_fd(w), .events = POLLIN };
+	struct slime_peer_end end_;
+
+	assert_int_equal(poll(&fd, 1, LONG_MS), 1);
+	*took_ms = sl_clock_ms() - begin_ms;
+	assert_ok(slime_agent_watch_next(w, &end_));
+	return end_;
+}
+
+/* The host of b lost its power, or the network is gone: no packet arrives any more, and nothing
+ * says so. */
+static void watch__of_a_peer_that_falls_silent_says_reset_in_time(void **state)
+{
+	static const struct slime_agent_link link = { .to = "b" };
+	struct slime_agent_watch *w;
+	struct slime_peer_end end_;
+	uint64_t took_ms;
+
+	(void)state;
+	start_both(&link, NULL);
+	assert_rails("fake0:1>fake3:1 fake1:1>fake4:1 fake2:1>fake5:1 ", 1);
+	assert_ok(slime_agent_watch_create(a, NULL, NULL, &w));
+	for (unsigned i = 0; i < 3; i++)
+		fakeverbs_set_cut(i, 3 + i, true);
+	end_ = next_end(w, sl_clock_ms(), &took_ms);
+	assert_string_equal(end_.peer, "b");
+	assert_int_equal(end_.reason, SLIME_PEER_RESET);
+	assert_true(took_ms <= 2500);
+	/* A look of an idle link each 500 ms, and 7 tries of 4 x 67 ms; or b, which lives, was
+	 * first and said so. */
+	assert_true(end_.silent_ms == 2379 || end_.silent_ms == 0);
+	slime_agent_watch_destroy(w);
+	end_both();
+}
+
+/* b's queue pair fails, and b says so to nanoctrl at once; a would notice later. */
+static void watch__of_a_peer_whose_end_broke_says_reset(void **state)
+{
+	static const struct slime_agent_link link = { .to = "b", .rails = 1 };
+	struct slime_agent_watch *w;
+	struct slime_peer_end end_;
+	uint32_t qps[8];
+	uint64_t took_ms;
+	size_t n;
+
+	(void)state;
+	start_both(&link, NULL);
+	assert_rails("fake0:1>fake3:1 ", 1);
+	assert_ok(slime_agent_watch_create(a, NULL, NULL, &w));
+	n = fakeverbs_qps(3, qps, 8);
+	for (size_t i = 0; i < n; i++)
+		fakeverbs_raise_qp(3, qps[i], IBV_EVENT_QP_FATAL);
+	end_ = next_end(w, sl_clock_ms(), &took_ms);
+	assert_string_equal(end_.peer, "b");
+	assert_int_equal(end_.reason, SLIME_PEER_RESET);
+	assert_true(took_ms <= 2500);
+	slime_agent_watch_destroy(w);
+	end_both();
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -175,6 +242,9 @@ int main(void)
 		cmocka_unit_test_setup(link__with_too_little_bandwidth_says_so, begin),
 		cmocka_unit_test_setup(link__with_too_little_bandwidth_takes_another_transport,
 				       begin),
+		cmocka_unit_test_setup(watch__of_a_peer_that_falls_silent_says_reset_in_time,
+				       begin),
+		cmocka_unit_test_setup(watch__of_a_peer_whose_end_broke_says_reset, begin),
 	};
 
 	return cmocka_run_group_tests_name("agent_rdma", tests, NULL, NULL);

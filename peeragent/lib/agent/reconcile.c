@@ -214,15 +214,19 @@ static void init_regions(struct reconcile *r, const struct reconcile_attr *attr)
 	r->regions.arg = r;
 }
 
-/* How long the transports to other hosts wait for a peer that says nothing. */
-static uint32_t silence_of(const struct slime_context_attr *data)
+/* How long each transport waits for a peer that says nothing. Over shm the kernel tells of the end
+ * of a process. A link over rdma that is idle looks four times in the user timeout, and then a
+ * device may take four times its own timeout for each try. */
+static void set_silence(uint32_t silent_ms[SLIME_TRANSPORT_MAX],
+			const struct slime_context_attr *data)
 {
 	uint64_t device_ns =
 		(data->rdma_retry_count + 1) * 4 * (UINT64_C(4096) << data->rdma_timeout);
-	uint64_t device_ms = device_ns / SL_NS_PER_MS;
+	uint64_t rdma_ms = data->tcp_user_timeout_ms / 4 + device_ns / SL_NS_PER_MS;
 
-	return device_ms > data->tcp_user_timeout_ms ? (uint32_t)device_ms
-						     : data->tcp_user_timeout_ms;
+	silent_ms[SLIME_TRANSPORT_SHM] = 0;
+	silent_ms[SLIME_TRANSPORT_TCP] = data->tcp_user_timeout_ms;
+	silent_ms[SLIME_TRANSPORT_RDMA] = rdma_ms < UINT32_MAX ? (uint32_t)rdma_ms : UINT32_MAX;
 }
 
 static void init_links(struct reconcile *r, const struct reconcile_attr *attr)
@@ -247,7 +251,7 @@ static void init_links(struct reconcile *r, const struct reconcile_attr *attr)
 	l->retry_max_ms = attr->retry_max_ms;
 	l->on_change = on_link_change;
 	l->on_peer_end = on_peer_end;
-	l->silent_ms = silence_of(attr->data);
+	set_silence(l->silent_ms, attr->data);
 	l->arg = r;
 }
 

@@ -227,14 +227,12 @@ static bool has_other_link(const struct entry *e)
 }
 
 /* A connection broke that was up: with the last of them the peer is dead, as far as is known. */
-static void tell_reset(const struct entry *e, const struct connection *c, const char *text)
+static void tell_reset(const struct entry *e, uint32_t silent_ms, const char *text)
 {
 	if (e->link.phase != LINK_CONNECTED || e->peer->reset_told || has_other_link(e))
 		return;
 	e->peer->reset_told = true;
-	/* Over shm the kernel tells of the end of a process. */
-	links_tell_end(e->set, e->peer, SLIME_PEER_RESET,
-		       c->transport == SLIME_TRANSPORT_SHM ? 0 : e->set->silent_ms, text);
+	links_tell_end(e->set, e->peer, SLIME_PEER_RESET, silent_ms, text);
 }
 
 static void on_connection(void *arg, struct connection *c, enum connection_state state, int cause,
@@ -253,7 +251,7 @@ static void on_connection(void *arg, struct connection *c, enum connection_state
 	if (strcmp(text, CONNECTION_CLOSED) != 0) {
 		cause_in_words(text[0] ? text : strerror(-cause), peer->name, words, sizeof(words));
 		text = words;
-		tell_reset(e, c, text);
+		tell_reset(e, set->silent_ms[c->transport], text);
 	}
 	entry_happen(e, LINK_DOWN, text);
 	links_lost(set, peer);
@@ -583,8 +581,11 @@ void entry_take(struct entry *e, const struct post *peer)
 
 	bool ended = peer->kind == POST_WANT && peer->attempt && peer->attempt == e->link.attempt;
 
-	if (ended)
+	if (ended) {
 		cause_of(e, peer, cause, sizeof(cause));
+		/* The peer saw it before we did, and nanoctrl is in reach of both. */
+		tell_reset(e, 0, cause);
+	}
 	step(e, &in, peer, ended ? cause : NULL);
 }
 

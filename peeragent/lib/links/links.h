@@ -38,12 +38,12 @@ struct links {
 	struct sl_list waiters;
 	struct sl_list watchers;
 	struct traffic traffic;
-	struct slime_endpoint_stats past; /* of connections that are gone, of all links */
-	uint64_t n_connects;		  /* of all links that there ever were */
-	uint64_t number;		  /* last one given to an attempt or a post */
-	bool closing;			  /* no new links */
-	uint32_t silent_ms; /* a peer on another host that says nothing for so long is dead */
-	void (*on_change)(void *arg); /* the state of a link changed */
+	struct slime_endpoint_stats past;	 /* of connections that are gone, of all links */
+	uint64_t n_connects;			 /* of all links that there ever were */
+	uint64_t number;			 /* last one given to an attempt or a post */
+	bool closing;				 /* no new links */
+	uint32_t silent_ms[SLIME_TRANSPORT_MAX]; /* a peer that says nothing for so long is dead */
+	void (*on_change)(void *arg);		 /* the state of a link changed */
 	void (*on_peer_end)(void *arg, const struct slime_peer_end *end);
 	void *arg;
 };
