@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A link of eight rails, the most there are: rail r is fake<r> of a and fake<8 + r> of b. */
-#include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "src/transport/rdma/conn.h"
 #include "src/transport/rdma/limits.h"
 #include "src/transport/rdma/qp.h"
 #include "src/transport/rdma/wire.h"
+#include "tests/libslime/transport/rdma/held_clock.h"
 #include "tests/libslime/transport/rdma/pair.h"
 
 #define RAILS	SLIME_RAILS_MAX
@@ -22,22 +21,6 @@
 
 static struct rdma_pair pair;
 static struct slime_rail_info rails[RAILS];
-static _Atomic uint64_t stands_at_ns; /* the clock; 0: it goes */
-
-int __real_clock_gettime(clockid_t id, struct timespec *ts);
-int __wrap_clock_gettime(clockid_t id, struct timespec *ts);
-
-int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
-{
-	uint64_t ns = atomic_load(&stands_at_ns);
-	int ret = __real_clock_gettime(id, ts);
-
-	if (ns && (id == CLOCK_MONOTONIC || id == CLOCK_MONOTONIC_COARSE)) {
-		ts->tv_sec = (time_t)(ns / SL_NS_PER_S);
-		ts->tv_nsec = (long)(ns % SL_NS_PER_S);
-	}
-	return ret;
-}
 
 static void open_pair(const struct slime_context_attr *from)
 {
@@ -72,8 +55,7 @@ static void await_ops(struct slime_op *const ops[N_OPS])
 	while (n_left) {
 		while (slime_context_poll(pair.a.ctx) + slime_context_poll(pair.b.ctx) > 0)
 			;
-		atomic_fetch_add(&stands_at_ns, STEP_NS);
-		fakeverbs_advance(STEP_NS);
+		held_clock_step(STEP_NS);
 		n_left = 0;
 		for (unsigned i = 0; i < N_OPS; i++)
 			n_left += !slime_op_test(ops[i]);
@@ -105,17 +87,15 @@ static void rails__of_one_speed_carry_an_eighth_of_the_bytes_each(void **state)
 	assert_ok(rdma_write_now(&pair, MESSAGE, 1));
 	for (unsigned i = 0; i < N_OPS; i++)
 		assert_ok(slime_op_create(pair.a.ctx, NULL, &ops[i]));
-	fakeverbs_hold_time(true);
+	held_clock_begin();
 	fakeverbs_set_delay(STEP_NS, STEP_NS, 1);
-	atomic_store(&stands_at_ns, sl_clock_ns());
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		rdma_fill(pair.a.bytes, LEN, i);
 		write_all(ops);
 		assert_memory_equal(pair.b.bytes, pair.a.bytes, LEN);
 	}
-	atomic_store(&stands_at_ns, 0);
 	fakeverbs_set_delay(0, 0, 0);
-	fakeverbs_hold_time(false);
+	held_clock_end();
 	assert_int_equal(slime_endpoint_rails(pair.a.ep, rails, RAILS), RAILS);
 	for (unsigned i = 0; i < RAILS; i++) {
 		assert_int_equal(rails[i].state, SLIME_RAIL_UP);
