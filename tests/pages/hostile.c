@@ -81,21 +81,47 @@ static void lie(void *arg, struct slime_rpc_request *req)
 		slime_rpc_reply(req, reply, len);
 }
 
+/* Statuses around 0, and now and then one that is no errno. */
+static void lie_in_statuses(void *arg, struct slime_rpc_request *req)
+{
+	struct liar *l = arg;
+	uint8_t reply[N_PAGES * sizeof(uint32_t)];
+
+	atomic_fetch_add(&l->n_answers, 1);
+	for (size_t i = 0; i < N_PAGES; i++)
+		sl_put_le32(reply + i * sizeof(uint32_t), (uint32_t)(next(l) % 5 - 3));
+	if (next(l) % 2)
+		sl_put_le32(reply + next(l) % N_PAGES * sizeof(uint32_t), (uint32_t)next(l));
+	slime_rpc_reply(req, reply, next(l) % 8 ? sizeof(reply) : next(l) % sizeof(reply));
+}
+
 static void start_liar(struct liar *l)
 {
-	static const char *const names[] = { PAGES_LOOKUP, PAGES_EXISTS, PAGES_PUT,
-					     PAGES_DELETE, PAGES_PIN,	 PAGES_UNPIN,
-					     PAGES_TOUCH,  PAGES_CLEAR,	 PAGES_STAT };
+	static const struct {
+		const char *name;
+		slime_rpc_fn *fn;
+	} methods[] = {
+		{ PAGES_LOOKUP, lie },
+		{ PAGES_EXISTS, lie },
+		{ PAGES_PUT, lie_in_statuses },
+		{ PAGES_DELETE, lie_in_statuses },
+		{ PAGES_PIN, lie_in_statuses },
+		{ PAGES_UNPIN, lie_in_statuses },
+		{ PAGES_TOUCH, lie },
+		{ PAGES_CLEAR, lie },
+		{ PAGES_STAT, lie },
+	};
 	struct slime_rpc_method_attr method = SLIME_RPC_METHOD_ATTR_INIT;
 	struct slime_agent_attr attr = attr_of("owner");
 
 	*l = (struct liar){ .seed = 88172645463325252 };
-	method.fn = lie;
 	method.arg = l;
 	method.flags = SLIME_RPC_INLINE;
 	assert_ok(slime_agent_create(&attr, &l->agent));
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		assert_ok(slime_agent_method_add(l->agent, names[i], &method));
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+		method.fn = methods[i].fn;
+		assert_ok(slime_agent_method_add(l->agent, methods[i].name, &method));
+	}
 	assert_ok(slime_agent_start(l->agent));
 	assert_ok(slime_agent_wait_ready(l->agent, LONG_MS));
 	assert_ok(slime_mem_alloc(slime_agent_context(l->agent), REGION_LEN, NULL, &l->mem));
