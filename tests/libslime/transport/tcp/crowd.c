@@ -17,6 +17,8 @@
 #include <sys/uio.h>
 #include <time.h>
 
+#include "support/echo.h"
+#include "support/manual_link.h"
 #include <slime/slime.h>
 
 #define N	     40
@@ -52,97 +54,27 @@ int __wrap_ioctl(int fd, unsigned long request, void *arg)
 	return __real_ioctl(fd, request, arg);
 }
 
-struct side {
-	struct slime_context *ctx;
-	struct slime_rpc_service *service;
-	struct slime_endpoint *eps[N];
-	struct slime_op *ops[N];
-};
-
 struct crowd {
-	struct side a, b;
+	struct manual_side a, b;
+	struct manual_link links[N];
 	struct slime_call *call;
 	uint8_t request[LEN], reply[LEN];
 };
 
-static void echo(void *arg, struct slime_rpc_request *req)
-{
-	(void)arg;
-	slime_rpc_reply(req, slime_rpc_request_data(req), slime_rpc_request_len(req));
-}
-
-static void open_side(struct side *s)
-{
-	struct slime_context_attr ctx = SLIME_CONTEXT_ATTR_INIT;
-	struct slime_endpoint_attr ep = SLIME_ENDPOINT_ATTR_INIT;
-	struct slime_rpc_method_attr method = SLIME_RPC_METHOD_ATTR_INIT;
-
-	ctx.manual = true;
-	ctx.tcp_streams = 1;
-	ctx.tcp_user_timeout_ms = TIMEOUT_MS;
-	assert_ok(slime_context_create(&ctx, &s->ctx));
-	assert_ok(slime_rpc_service_create(s->ctx, &s->service));
-	method.fn = echo;
-	method.flags = SLIME_RPC_INLINE;
-	assert_ok(slime_rpc_method_add(s->service, "echo", &method));
-	ep.transports[0] = SLIME_TRANSPORT_TCP;
-	ep.service = s->service;
-	for (int i = 0; i < N; i++) {
-		assert_ok(slime_endpoint_create(s->ctx, &ep, &s->eps[i]));
-		assert_ok(slime_op_create(s->ctx, NULL, &s->ops[i]));
-	}
-}
-
-static void poll_both(struct crowd *c)
-{
-	assert_true(slime_context_poll(c->a.ctx) >= 0);
-	assert_true(slime_context_poll(c->b.ctx) >= 0);
-}
-
-static void connect_to(struct side *s, struct side *other, int i)
-{
-	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
-	int len = slime_endpoint_export(other->eps[i], desc, sizeof(desc));
-
-	assert_true(len > 0);
-	assert_ok(slime_endpoint_connect(s->eps[i], desc, (size_t)len, 60000, s->ops[i]));
-}
-
 static int setup(void **state)
 {
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
 	struct crowd *c = calloc(1, sizeof(*c));
 
-	open_side(&c->a);
-	open_side(&c->b);
-	for (int i = 0; i < N; i++) {
-		connect_to(&c->a, &c->b, i);
-		connect_to(&c->b, &c->a, i);
-		while (!slime_op_test(c->a.ops[i]) || !slime_op_test(c->b.ops[i]))
-			poll_both(c);
-		assert_ok(slime_op_status(c->a.ops[i]));
-		assert_ok(slime_op_status(c->b.ops[i]));
-	}
+	attr.tcp_streams = 1;
+	attr.tcp_user_timeout_ms = TIMEOUT_MS;
+	manual_side_open(&c->a, &attr, test_echo);
+	manual_side_open(&c->b, &attr, test_echo);
+	for (int i = 0; i < N; i++)
+		manual_link_open(&c->links[i], &c->a, &c->b, SLIME_TRANSPORT_TCP);
 	assert_ok(slime_call_create(c->a.ctx, NULL, &c->call));
 	*state = c;
 	return 0;
-}
-
-static bool is_connected(const struct slime_endpoint *ep)
-{
-	struct slime_endpoint_info info;
-
-	slime_endpoint_info(ep, &info);
-	return info.state == SLIME_ENDPOINT_CONNECTED;
-}
-
-static void close_side(struct side *s)
-{
-	for (int i = 0; i < N; i++) {
-		assert_ok(slime_endpoint_destroy(s->eps[i]));
-		assert_ok(slime_op_destroy(s->ops[i]));
-	}
-	assert_ok(slime_rpc_service_destroy(s->service));
-	assert_ok(slime_context_destroy(s->ctx));
 }
 
 static int teardown(void **state)
@@ -150,13 +82,10 @@ static int teardown(void **state)
 	struct crowd *c = *state;
 
 	assert_ok(slime_call_destroy(c->call));
-	for (int i = 0; i < N; i++) {
-		slime_endpoint_close(c->a.eps[i]);
-		while (is_connected(c->a.eps[i]) || is_connected(c->b.eps[i]))
-			poll_both(c);
-	}
-	close_side(&c->a);
-	close_side(&c->b);
+	for (int i = 0; i < N; i++)
+		manual_link_close(&c->links[i]);
+	manual_side_close(&c->a);
+	manual_side_close(&c->b);
 	free(c);
 	return 0;
 }
@@ -175,11 +104,8 @@ static unsigned call(struct crowd *c, int link, uint8_t byte)
 
 	memset(c->request, byte, LEN);
 	n_reads = 0;
-	assert_ok(slime_call_start(c->a.eps[link], &args, c->call));
-	do
-		poll_both(c);
-	while (!slime_call_test(c->call));
-	assert_ok(slime_call_status(c->call));
+	assert_ok(slime_call_start(c->links[link].a, &args, c->call));
+	assert_ok(manual_link_end_call(&c->links[link], c->call));
 	assert_memory_equal(c->reply, c->request, LEN);
 	return n_reads;
 }
@@ -227,7 +153,7 @@ static unsigned looks_in(struct crowd *c, int64_t ms)
 
 	n_looks = 0;
 	while (now_ms() < until)
-		poll_both(c);
+		manual_link_poll(&c->links[0]);
 	return n_looks;
 }
 

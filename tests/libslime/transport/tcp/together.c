@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "support/manual_link.h"
 #include <slime/slime.h>
 
 #define N	     8
@@ -48,15 +49,9 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *mh, int flags)
 	return __real_sendmsg(fd, mh, flags);
 }
 
-struct side {
-	struct slime_context *ctx;
-	struct slime_rpc_service *service;
-	struct slime_endpoint *ep;
-	struct slime_op *op;
-};
-
-struct pair {
-	struct side a, b;
+struct calls {
+	struct manual_side a, b;
+	struct manual_link link;
 	struct slime_call *calls[N];
 	uint8_t requests[N][LEN], replies[N][LEN];
 	struct slime_call_args args[N];
@@ -72,53 +67,16 @@ static void echo(void *arg, struct slime_rpc_request *req)
 	slime_rpc_reply(req, slime_rpc_request_data(req), slime_rpc_request_len(req));
 }
 
-static void open_side(struct side *s)
-{
-	struct slime_context_attr ctx = SLIME_CONTEXT_ATTR_INIT;
-	struct slime_endpoint_attr ep = SLIME_ENDPOINT_ATTR_INIT;
-	struct slime_rpc_method_attr method = SLIME_RPC_METHOD_ATTR_INIT;
-
-	ctx.manual = true;
-	ctx.tcp_streams = 1;
-	assert_ok(slime_context_create(&ctx, &s->ctx));
-	assert_ok(slime_rpc_service_create(s->ctx, &s->service));
-	method.fn = echo;
-	method.flags = SLIME_RPC_INLINE;
-	assert_ok(slime_rpc_method_add(s->service, "echo", &method));
-	ep.transports[0] = SLIME_TRANSPORT_TCP;
-	ep.service = s->service;
-	assert_ok(slime_endpoint_create(s->ctx, &ep, &s->ep));
-	assert_ok(slime_op_create(s->ctx, NULL, &s->op));
-}
-
-static void poll_both(struct pair *p)
-{
-	assert_true(slime_context_poll(p->a.ctx) >= 0);
-	assert_true(slime_context_poll(p->b.ctx) >= 0);
-}
-
-static void connect_to(struct side *s, struct side *other)
-{
-	uint8_t desc[SLIME_ENDPOINT_DESC_MAX];
-	int len = slime_endpoint_export(other->ep, desc, sizeof(desc));
-
-	assert_true(len > 0);
-	assert_ok(slime_endpoint_connect(s->ep, desc, (size_t)len, 60000, s->op));
-}
-
 static int setup(void **state)
 {
-	struct pair *p = calloc(1, sizeof(*p));
+	struct slime_context_attr attr = SLIME_CONTEXT_ATTR_INIT;
+	struct calls *p = calloc(1, sizeof(*p));
 	struct timespec now;
 
-	open_side(&p->a);
-	open_side(&p->b);
-	connect_to(&p->a, &p->b);
-	connect_to(&p->b, &p->a);
-	while (!slime_op_test(p->a.op) || !slime_op_test(p->b.op))
-		poll_both(p);
-	assert_ok(slime_op_status(p->a.op));
-	assert_ok(slime_op_status(p->b.op));
+	attr.tcp_streams = 1;
+	manual_side_open(&p->a, &attr, echo);
+	manual_side_open(&p->b, &attr, echo);
+	manual_link_open(&p->link, &p->a, &p->b, SLIME_TRANSPORT_TCP);
 	for (int i = 0; i < N; i++) {
 		assert_ok(slime_call_create(p->a.ctx, NULL, &p->calls[i]));
 		memset(p->requests[i], 'a' + i, LEN);
@@ -137,52 +95,34 @@ static int setup(void **state)
 	return 0;
 }
 
-static bool is_connected(const struct side *s)
-{
-	struct slime_endpoint_info info;
-
-	slime_endpoint_info(s->ep, &info);
-	return info.state == SLIME_ENDPOINT_CONNECTED;
-}
-
-static void close_side(struct side *s)
-{
-	assert_ok(slime_endpoint_destroy(s->ep));
-	assert_ok(slime_op_destroy(s->op));
-	assert_ok(slime_rpc_service_destroy(s->service));
-	assert_ok(slime_context_destroy(s->ctx));
-}
-
 static int teardown(void **state)
 {
-	struct pair *p = *state;
+	struct calls *p = *state;
 
 	own_clock = false;
 	for (int i = 0; i < N; i++)
 		assert_ok(slime_call_destroy(p->calls[i]));
-	slime_endpoint_close(p->a.ep);
-	while (is_connected(&p->a) || is_connected(&p->b))
-		poll_both(p);
-	close_side(&p->a);
-	close_side(&p->b);
+	manual_link_close(&p->link);
+	manual_side_close(&p->a);
+	manual_side_close(&p->b);
 	free(p);
 	return 0;
 }
 
 /* The first n calls, which are under way, are answered: in how many sends. */
-static unsigned answer(struct pair *p, int n)
+static unsigned answer(struct calls *p, int n)
 {
 	struct slime_endpoint_stats stats;
 	const struct slime_kind_stats *served = &stats.kinds[SLIME_KIND_SERVE];
 	uint64_t before;
 	unsigned sends;
 
-	slime_endpoint_stats(p->b.ep, &stats);
+	slime_endpoint_stats(p->link.b, &stats);
 	before = served->completed;
 	n_sends = 0;
 	do {
 		assert_true(slime_context_poll(p->b.ctx) >= 0);
-		slime_endpoint_stats(p->b.ep, &stats);
+		slime_endpoint_stats(p->link.b, &stats);
 	} while (served->completed < before + (uint64_t)n);
 	sends = n_sends;
 	for (int i = 0; i < n; i++) {
@@ -194,23 +134,23 @@ static unsigned answer(struct pair *p, int n)
 	return sends;
 }
 
-static void start_together(struct pair *p, int n)
+static void start_together(struct calls *p, int n)
 {
 	struct slime_call_item items[N];
 
 	for (int i = 0; i < n; i++)
 		items[i] = (struct slime_call_item){ p->calls[i], &p->args[i] };
 	n_sends = 0;
-	assert_int_equal(slime_call_start_many(p->a.ep, items, (size_t)n), n);
+	assert_int_equal(slime_call_start_many(p->link.a, items, (size_t)n), n);
 }
 
 static void call__alone_leaves_and_is_answered_in_one_send_each(void **state)
 {
-	struct pair *p = *state;
+	struct calls *p = *state;
 
 	for (int i = 0; i < 3; i++) {
 		n_sends = 0;
-		assert_ok(slime_call_start(p->a.ep, &p->args[0], p->calls[0]));
+		assert_ok(slime_call_start(p->link.a, &p->args[0], p->calls[0]));
 		assert_int_equal(n_sends, 1);
 		assert_int_equal(answer(p, 1), 1);
 	}
@@ -218,7 +158,7 @@ static void call__alone_leaves_and_is_answered_in_one_send_each(void **state)
 
 static void calls__that_begin_together_leave_and_are_answered_in_one_send_each(void **state)
 {
-	struct pair *p = *state;
+	struct calls *p = *state;
 
 	for (int i = 0; i < 3; i++) {
 		start_together(p, N);
@@ -229,17 +169,17 @@ static void calls__that_begin_together_leave_and_are_answered_in_one_send_each(v
 
 static void calls__that_arrive_together_are_answered_in_one_send(void **state)
 {
-	struct pair *p = *state;
+	struct calls *p = *state;
 
 	for (int i = 0; i < N; i++)
-		assert_ok(slime_call_start(p->a.ep, &p->args[i], p->calls[i]));
+		assert_ok(slime_call_start(p->link.a, &p->args[i], p->calls[i]));
 	assert_int_equal(answer(p, N), 1);
 }
 
 /* The first answer leaves with the second, each other one by itself. */
 static void answers__of_slow_handlers_do_not_wait_for_all_others(void **state)
 {
-	struct pair *p = *state;
+	struct calls *p = *state;
 
 	slow = true;
 	start_together(p, N);
