@@ -15,6 +15,8 @@ struct head {
 	struct slime_topo_devices *devices;
 	char verbs[64]; /* "libibverbs.so.1.14.44.0", whose last numbers are rdma-core's; "": none
 			 */
+	char ofed[64];	/* the version of mlx5_core where it is not the kernel's own; "": it is, or
+			   there is  none */
 	char date[32];
 };
 
@@ -35,6 +37,19 @@ static void find_verbs(char out[64])
 		fclose(maps);
 }
 
+/* The driver of a kernel has no version of its own, that of OFED has. */
+static void find_ofed(char out[64])
+{
+	FILE *in = fopen("/sys/module/mlx5_core/version", "re");
+
+	*out = '\0';
+	if (in && !fgets(out, 64, in))
+		*out = '\0';
+	out[strcspn(out, "\n")] = '\0';
+	if (in)
+		fclose(in);
+}
+
 static int read_head(struct head *h)
 {
 	time_t now = time(NULL);
@@ -44,6 +59,7 @@ static int read_head(struct head *h)
 	gmtime_r(&now, &tm);
 	strftime(h->date, sizeof(h->date), "%Y-%m-%dT%H:%M:%SZ", &tm);
 	find_verbs(h->verbs);
+	find_ofed(h->ofed);
 	ret = slime_topo_get(NULL, &h->topo);
 	return ret ? ret : slime_topo_devices_create(NULL, &h->devices);
 }
@@ -82,8 +98,9 @@ static void print_lines(const struct head *h, const struct document *rows, const
 	fprintf(to, "%sdate      %s\n", mark, h->date);
 	fprintf(to, "%shost      %s, %u CPUs, %s, Linux %s\n", mark, h->topo.hostname,
 		h->topo.n_cpus, h->topo.cpu_model, h->topo.kernel);
-	fprintf(to, "%snuma      %u nodes, pages of %llu KiB, verbs %s\n", mark, h->topo.n_nodes,
-		(unsigned long long)h->topo.page_size / 1024, *h->verbs ? h->verbs : "none");
+	fprintf(to, "%snuma      %u nodes, pages of %llu KiB, verbs %s%s%s\n", mark,
+		h->topo.n_nodes, (unsigned long long)h->topo.page_size / 1024,
+		*h->verbs ? h->verbs : "none", *h->ofed ? ", OFED " : "", h->ofed);
 	for (size_t i = 0; i < h->devices->n_devices; i++)
 		print_device(h->devices->devices[i], mark, to);
 	fprintf(to, "%sbuild     slime %s, commit %s, %s, %s\n", mark, cli_version(), cli_commit(),
@@ -113,12 +130,13 @@ static int print_rows(const struct document *rows, bool csv, FILE *to)
 
 static json_t *json_run(const struct head *h, const struct document *rows)
 {
-	json_t *run = json_pack(
-		"{s:s, s:s, s:i, s:i, s:s, s:o, s:s, s:s, s:s, s:s, s:s, s:s}", "date", h->date,
-		"host", h->topo.hostname, "numa_nodes", (int)h->topo.n_nodes, "cpus",
-		(int)h->topo.n_cpus, "verbs", h->verbs, "nics", devices_json(h->devices), "cpu",
-		h->topo.cpu_model, "kernel", h->topo.kernel, "version", cli_version(), "commit",
-		cli_commit(), "build", cli_build(), "flags", rows->flags);
+	json_t *run =
+		json_pack("{s:s, s:s, s:i, s:i, s:s, s:s, s:o, s:s, s:s, s:s, s:s, s:s, s:s}",
+			  "date", h->date, "host", h->topo.hostname, "numa_nodes",
+			  (int)h->topo.n_nodes, "cpus", (int)h->topo.n_cpus, "verbs", h->verbs,
+			  "ofed", h->ofed, "nics", devices_json(h->devices), "cpu",
+			  h->topo.cpu_model, "kernel", h->topo.kernel, "version", cli_version(),
+			  "commit", cli_commit(), "build", cli_build(), "flags", rows->flags);
 
 	if (run && rows->add_run(rows->result, run)) {
 		json_decref(run);

@@ -125,6 +125,27 @@ static void report__of_a_figure_above_the_line_rate_says_that_it_is_impossible(v
 	free(r);
 }
 
+/* Where and by what it was measured, in each result. */
+static void report__has_the_host_the_libraries_and_the_options(void **state)
+{
+	static const char *const members[] = {
+		"date",	     "host",	   "cpu",	  "cpus",	  "numa_nodes", "kernel",
+		"verbs",     "ofed",	   "nics",	  "version",	  "commit",	"build",
+		"flags",     "transports", "devices",	  "max_channels", "processes",	"layout",
+		"page_size", "batch_size", "working_set", "verify",
+	};
+	struct page_result *r = two_devices();
+	json_t *all = print_json(r);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+		if (!json_object_get(json_object_get(all, "run"), members[i]))
+			fail_msg("run has no %s", members[i]);
+	assert_int_equal(json_integer_value(member(all, 0, "threads")), 4);
+	json_decref(all);
+	free(r);
+}
+
 static void report__of_a_machine_as_a_table_ends_with_the_ratio(void **state)
 {
 	struct page_result *r = two_devices();
@@ -152,6 +173,7 @@ int main(void)
 		cmocka_unit_test(report__without_perftest_has_no_ratio),
 		cmocka_unit_test(
 			report__of_a_figure_above_the_line_rate_says_that_it_is_impossible),
+		cmocka_unit_test(report__has_the_host_the_libraries_and_the_options),
 		cmocka_unit_test(report__of_a_machine_as_a_table_ends_with_the_ratio),
 	};
 
