@@ -178,7 +178,7 @@ static int send_in_slot(struct sl_recv *r, struct sl_conn *conn, unsigned slot,
 	m.w[2] = s->offset;
 	if (!publish_send(r, slot, op))
 		return -ENOTCONN;
-	conn->ops->post(conn, &m);
+	sl_conn_post(conn, &m);
 	return 0;
 }
 
@@ -286,7 +286,7 @@ static void end_match(struct arrival *a, struct slime_op *op, int status)
 	m.w[0] = result_of(status);
 	atomic_store_explicit(&a->taken, false, memory_order_release);
 	if (sl_endpoint_enter(ep, &conn) == 0) {
-		conn->ops->post(conn, &m);
+		sl_conn_post(conn, &m);
 		sl_endpoint_leave(ep);
 	}
 	finish(op, status, len);
@@ -441,7 +441,7 @@ static void refuse_send(struct sl_recv *r, uint16_t slot)
 	sl_error("recv", "%s: no memory for a message: it is refused", r->ep->name);
 	if (sl_endpoint_enter(r->ep, &conn))
 		return;
-	conn->ops->post(conn, &m);
+	sl_conn_post(conn, &m);
 	sl_endpoint_leave(r->ep);
 }
 

@@ -51,13 +51,13 @@ static uint32_t fill_slot(const struct slime_call *call, uint8_t *to)
 	return (uint32_t)(at - to);
 }
 
-/* The bytes of a request that leave with the message itself; NULL: they need the slot, or there are
- * none. */
-static const uint8_t *goes_along(const struct sl_conn *conn, const struct slime_call *call)
+/* The bytes of a request that are given to the post; NULL: they need the slot, or there are none.
+ */
+static const uint8_t *goes_along(const struct slime_call *call)
 {
 	uint64_t len = call->args.request_len;
 
-	if (call->flags || !len || len > SL_SHORT_LEN || !conn->ops->post_request)
+	if (call->flags || !len || len > SL_SHORT_LEN)
 		return NULL;
 	return sl_loan_request_bytes(&call->args);
 }
@@ -115,9 +115,8 @@ static inline bool has_given_up(const struct slime_call *call)
 
 /* A request that is written, and of which the peer was not told yet. */
 struct leaving {
-	struct sl_msg m;
-	const uint8_t *along; /* bytes that leave with it; NULL: none */
-	bool lost;	      /* there is no place for its bytes: the connection is at its end */
+	struct sl_post post;
+	bool lost; /* there is no place for its bytes: the connection is at its end */
 };
 
 /* By a slot that was taken. */
@@ -125,13 +124,15 @@ static inline void write_request(struct sl_mailbox *mb, struct sl_conn *conn,
 				 struct slime_call *call, unsigned n, struct leaving *out)
 {
 	struct sl_call_slot *slot = &mb->slots[n];
-	const uint8_t *along = goes_along(conn, call);
+	const uint8_t *along = goes_along(call);
 	bool in_slot = !along && (call->flags || call->args.request_len);
 	uint8_t *to = in_slot ? conn->ops->slot(conn, SL_AREA_REQUEST, n) : NULL;
 	uint32_t len = to ? fill_slot(call, to) : along ? (uint32_t)call->args.request_len : 0;
 
-	out->m = request_msg(call, sl_call_next_id(slot, n), n, len, others_under_way(mb, conn));
-	out->along = along;
+	out->post.m =
+		request_msg(call, sl_call_next_id(slot, n), n, len, others_under_way(mb, conn));
+	out->post.payload = along;
+	out->post.going = along ? &slot->id : NULL;
 	out->lost = in_slot && !to;
 	slot->call = call;
 	slot->at = to;
@@ -142,25 +143,16 @@ static inline void write_request(struct sl_mailbox *mb, struct sl_conn *conn,
  * what it was not asked yet. */
 static inline void show(struct sl_call_slot *slot, const struct leaving *l)
 {
-	atomic_store_explicit(&slot->id, l->m.w[SL_REQUEST_ID], memory_order_release);
+	atomic_store_explicit(&slot->id, l->post.m.w[SL_REQUEST_ID], memory_order_release);
 }
 
-/* Post the request of a visible call: its id, or 0 when it is not sent, and ends with the
- * connection. */
-static inline uint64_t post_shown(struct sl_conn *conn, const struct leaving *l)
+/* Post the request: its id, or 0 when it is not sent, and ends with the connection. */
+static inline uint64_t post_request(struct sl_conn *conn, const struct leaving *l)
 {
 	if (l->lost)
 		return 0;
-	conn->ops->post(conn, &l->m);
-	return l->m.w[SL_REQUEST_ID];
-}
-
-/* As both of them; the bytes that go along are read before it is shown. */
-static inline uint64_t post_along(struct sl_conn *conn, struct sl_call_slot *slot,
-				  const struct leaving *l)
-{
-	conn->ops->post_request(conn, &l->m, l->along, &slot->id);
-	return l->m.w[SL_REQUEST_ID];
+	conn->ops->post(conn, &l->post, 1);
+	return l->post.m.w[SL_REQUEST_ID];
 }
 
 /* Send the call by a slot that was taken, inside the gate: the request's id, which its caller notes
@@ -168,18 +160,15 @@ static inline uint64_t post_along(struct sl_conn *conn, struct sl_call_slot *slo
 static inline uint64_t send(struct sl_mailbox *mb, struct sl_conn *conn, struct slime_call *call,
 			    unsigned n)
 {
-	struct sl_call_slot *slot = &mb->slots[n];
 	uint64_t deadline_ns = call->deadline_ns;
 	struct leaving l;
 	uint64_t id;
 
 	write_request(mb, conn, call, n, &l);
-	if (l.along) {
-		id = post_along(conn, slot, &l);
-	} else {
-		show(slot, &l);
-		id = post_shown(conn, &l);
-	}
+	/* A payload is read before the post itself shows the slot. */
+	if (!l.post.payload)
+		show(&mb->slots[n], &l);
+	id = post_request(conn, &l);
 	sl_mailbox_deadline(mb, deadline_ns);
 	return id;
 }
@@ -198,13 +187,13 @@ static void send_and_note(struct sl_mailbox *mb, struct sl_conn *conn, struct sl
 	write_request(mb, conn, call, n, &l);
 	sl_call_slots_enter(&mb->free);
 	gave_up = has_given_up(call);
-	if (l.along)
-		id = post_along(conn, slot, &l);
+	if (l.post.payload)
+		id = post_request(conn, &l);
 	else
 		show(slot, &l);
 	sl_call_slots_leave(&mb->free);
-	if (!l.along)
-		id = post_shown(conn, &l);
+	if (!l.post.payload)
+		id = post_request(conn, &l);
 	sl_mailbox_deadline(mb, deadline_ns);
 	last = atomic_load_explicit(&slot->posted, memory_order_relaxed);
 	while (last < id &&
@@ -287,7 +276,8 @@ static inline void fill_post(struct sl_mailbox *mb, struct slime_call *call, uns
 static void send_posts(struct sl_mailbox *mb, struct sl_conn *conn, const struct sl_post *posts,
 		       uint32_t n)
 {
-	conn->ops->post_many(conn, posts, n);
+	if (n)
+		conn->ops->post(conn, posts, n);
 	for (uint32_t i = 0; i < n; i++)
 		atomic_store_explicit(&mb->slots[posts[i].m.slot].posted,
 				      posts[i].m.w[SL_REQUEST_ID], memory_order_release);
@@ -304,7 +294,7 @@ static uint32_t send_many_at_once(struct sl_mailbox *mb, const struct slime_call
 
 	sl_call_slots_enter(&mb->free);
 	conn = sl_endpoint_conn(mb->ep);
-	if (conn && conn->ops->post_many && !atomic_load(&mb->n_waiting)) {
+	if (conn && !atomic_load(&mb->n_waiting)) {
 		for (; i < n && goes_along_with_others(items[i].call); i++) {
 			int slot = sl_call_slots_take_small(&mb->free);
 

@@ -175,7 +175,7 @@ static void fence_slot(struct sl_mailbox *mb, struct sl_call_slot *slot, unsigne
 
 	atomic_store_explicit(&slot->id, 0, memory_order_relaxed);
 	slot->fence = m.w[SL_REQUEST_ID];
-	conn->ops->post(conn, &m);
+	sl_conn_post(conn, &m);
 }
 
 /* After a fence. */
@@ -330,7 +330,7 @@ static uint64_t check_slots(struct sl_mailbox *mb, struct sl_conn *conn, uint64_
 			next = sl_earlier(next, slot->call->deadline_ns);
 		} else if (atomic_load_explicit(&slot->posted, memory_order_acquire) == id) {
 			slot->cancelled = id;
-			conn->ops->post(conn, &m);
+			sl_conn_post(conn, &m);
 		} else {
 			next = sl_earlier(next, now_ns + AGAIN_NS);
 		}

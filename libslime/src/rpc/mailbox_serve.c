@@ -62,7 +62,7 @@ static void detach(struct sl_mailbox *mb, struct slime_rpc_request *req)
 		return;
 	mb->requests[reply.slot] = NULL;
 	sl_endpoint_count(mb->ep, SLIME_KIND_SERVE, -ECANCELED, len);
-	conn->ops->post(conn, &reply);
+	sl_conn_post(conn, &reply);
 }
 
 /* Requests that could not be detached yet when their callers gave up. */
@@ -272,7 +272,7 @@ static void refuse(struct sl_mailbox *mb, const struct sl_msg *m, enum sl_reply_
 	/* A fence is no call. */
 	if (m->w[SL_REQUEST_METHOD] != SL_METHOD_NONE)
 		sl_endpoint_count(mb->ep, SLIME_KIND_SERVE, -EREMOTEIO, 0);
-	conn->ops->post(conn, &reply);
+	sl_conn_post(conn, &reply);
 }
 
 /* The head at the beginning of the slot, checked. Returns the bytes it takes, -1: malformed. */

@@ -161,10 +161,8 @@ struct answer {
 	struct slime_rpc_request *req;
 	struct sl_mailbox *mb;
 	struct sl_conn *conn;
-	bool entered; /* the endpoint; else we are [token] */
-	struct sl_msg reply;
-	const uint8_t
-		*along; /* bytes of the reply that leave with it; NULL: they are in the slot */
+	bool entered;	     /* the endpoint; else we are [token] */
+	struct sl_post post; /* of the reply */
 };
 
 /* Take the request from the handler: false when it is detached. */
@@ -193,7 +191,7 @@ static void give_back(struct slime_rpc_request *req)
 
 static void begin_reply(struct answer *a, enum sl_reply_status status)
 {
-	a->reply = (struct sl_msg){
+	a->post.m = (struct sl_msg){
 		.head = sl_msg_head(SL_MSG_REPLY, 0, a->req->slot, 0),
 		.w[SL_REPLY_ID] = a->req->id,
 		.w[SL_REPLY_STATUS] = status,
@@ -203,15 +201,7 @@ static void begin_reply(struct answer *a, enum sl_reply_status status)
 /* Of the payload. */
 static void set_len(struct answer *a, size_t len)
 {
-	a->reply.head = sl_msg_head(SL_MSG_REPLY, 0, a->req->slot, (uint32_t)len);
-}
-
-static void post_reply(const struct answer *a)
-{
-	if (a->along)
-		a->conn->ops->post_short(a->conn, &a->reply, a->along);
-	else
-		a->conn->ops->post(a->conn, &a->reply);
+	a->post.m.head = sl_msg_head(SL_MSG_REPLY, 0, a->req->slot, (uint32_t)len);
 }
 
 /* Send the reply: the request is gone, its slot the client's. */
@@ -220,21 +210,21 @@ static void send_reply(struct answer *a, int status)
 	struct slime_endpoint *ep = a->mb->ep;
 	uint64_t len = a->req->len;
 
-	if (a->along)
+	if (a->post.payload)
 		a->req->last_len = 0;
 	else
-		a->req->last_len = a->reply.len < SL_SLOT_SMALL ? a->reply.len : SL_SLOT_SMALL;
+		a->req->last_len = a->post.m.len < SL_SLOT_SMALL ? a->post.m.len : SL_SLOT_SMALL;
 	/* The client need not wait for the counts. */
 	if (a->entered) {
 		/* The next request may come before post() returns. What goes along is not in the
 		 * request's memory. */
 		let_go(a->req);
-		post_reply(a);
+		a->conn->ops->post(a->conn, &a->post, 1);
 		sl_endpoint_count(ep, SLIME_KIND_SERVE, status, len);
 		sl_endpoint_leave(ep);
 	} else {
 		/* With the token no next request comes; what goes along may be in the request. */
-		post_reply(a);
+		a->conn->ops->post(a->conn, &a->post, 1);
 		let_go(a->req);
 		sl_endpoint_count_served(ep, status, len);
 	}
@@ -260,7 +250,8 @@ static int begin(struct slime_rpc_request *req, struct answer *a)
 	a->req = req;
 	a->mb = req->mb;
 	a->entered = false;
-	a->along = NULL;
+	a->post.payload = NULL;
+	a->post.going = NULL;
 	if (handling == req) {
 		/* With the token the connection stays, too. */
 		atomic_store_explicit(&req->state, SL_REQUEST_ANSWERING, memory_order_relaxed);
@@ -286,12 +277,12 @@ static int send_short(struct answer *a, const void *data, size_t len)
 	uint8_t bytes[SL_SHORT_LEN];
 	uint8_t *slot = NULL;
 
-	if (len && len <= SL_SHORT_LEN && a->conn->ops->post_short) {
-		a->along = data;
+	if (len && len <= SL_SHORT_LEN) {
+		a->post.payload = data;
 		set_len(a, len);
 		/* They may lie in the request, which goes before they leave. */
 		if (a->entered)
-			a->along = memcpy(bytes, data, len);
+			a->post.payload = memcpy(bytes, data, len);
 		send_reply(a, 0);
 		return 0;
 	}
@@ -315,8 +306,8 @@ enum sl_reply_status sl_request_transfer_status(int status)
 /* Tell the caller that its memory has the reply. */
 static void say_written(struct answer *a, uint64_t len)
 {
-	a->reply.flags = SL_REPLY_WRITTEN;
-	a->reply.w[SL_REPLY_LEN] = len;
+	a->post.m.flags = SL_REPLY_WRITTEN;
+	a->post.m.w[SL_REPLY_LEN] = len;
 	send_reply(a, 0);
 }
 
@@ -471,7 +462,7 @@ static bool reply_along(struct slime_rpc_request *req, const void *data, size_t 
 {
 	struct slime_endpoint *ep;
 	struct sl_conn *conn;
-	struct sl_msg reply;
+	struct sl_post reply;
 	uint64_t served;
 
 	if (handling != req || !len || len > SL_SHORT_LEN || len > req->reply_cap ||
@@ -479,17 +470,16 @@ static bool reply_along(struct slime_rpc_request *req, const void *data, size_t 
 		return false;
 	ep = req->mb->ep;
 	conn = atomic_load_explicit(&ep->conn, memory_order_relaxed);
-	if (!conn->ops->post_short)
-		return false;
-	reply = (struct sl_msg){
-		.head = sl_msg_head(SL_MSG_REPLY, 0, req->slot, (uint32_t)len),
-		.w[SL_REPLY_ID] = req->id,
-		.w[SL_REPLY_STATUS] = SL_REPLY_OK,
+	reply = (struct sl_post){
+		.m = { .head = sl_msg_head(SL_MSG_REPLY, 0, req->slot, (uint32_t)len),
+		       .w[SL_REPLY_ID] = req->id,
+		       .w[SL_REPLY_STATUS] = SL_REPLY_OK },
+		.payload = data,
 	};
 	served = req->len;
 	req->last_len = 0;
 	/* They may lie in the request. */
-	conn->ops->post_short(conn, &reply, data);
+	conn->ops->post(conn, &reply, 1);
 	let_go(req);
 	/* The client need not wait for this. */
 	sl_endpoint_count_served(ep, 0, served);
@@ -610,7 +600,7 @@ int slime_rpc_reply_error(struct slime_rpc_request *req, uint32_t code, const ch
 
 	if (ret)
 		return ret;
-	a.reply.w[SL_REPLY_STATUS] = SL_REPLY_ERROR;
-	a.reply.w[SL_REPLY_CODE] = code;
+	a.post.m.w[SL_REPLY_STATUS] = SL_REPLY_ERROR;
+	a.post.m.w[SL_REPLY_CODE] = code;
 	return send_short(&a, message, len);
 }

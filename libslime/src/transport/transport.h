@@ -70,15 +70,18 @@ static inline uint64_t sl_msg_head(uint8_t kind, uint8_t flags, uint16_t slot, u
 #endif
 }
 
-/* A request's or a reply's payload this short may go along with its message, past the slot. */
+/* A request's or a reply's payload up to this length is given to the post. */
 #define SL_SHORT_LEN 64
 
-/* A message of several that are posted at once. */
+/* A message to be posted. */
 struct sl_post {
 	struct sl_msg m;
-	const uint8_t *payload;	 /* its bytes, 1 to SL_SHORT_LEN, which go along; NULL: none */
-	_Atomic uint64_t *going; /* becomes m.w[0] between the last look at the payload and the
-				    first moment a peer can see the message */
+	/* The m.len payload bytes of a request or reply, 1 to SL_SHORT_LEN, which are copied. NULL:
+	 * there are none, or they are in the slot. */
+	const uint8_t *payload;
+	/* Becomes m.w[0] between the last read of the payload and the first moment at which the
+	 * peer can see the message; also when the connection ended. NULL: none. */
+	_Atomic uint64_t *going;
 };
 
 /*
@@ -225,17 +228,9 @@ struct sl_conn_ops {
 	/* Where the payload for that slot of the peer is written before the post: always the same
 	 * place. NULL when the connection ended. */
 	uint8_t *(*slot)(struct sl_conn *conn, enum sl_area area, unsigned slot);
-	/* Send a message; in order with the posts of this thread. Dropped when the connection
-	 * ended. */
-	void (*post)(struct sl_conn *conn, const struct sl_msg *m);
-	/* The same of a reply with its payload, of 1 to SL_SHORT_LEN bytes, which go along. May be
-	 * NULL: all payloads are written to slots. */
-	void (*post_short)(struct sl_conn *conn, const struct sl_msg *m, const uint8_t *payload);
-	/* The same of a request, and going as in struct sl_post. NULL as post_short is. */
-	void (*post_request)(struct sl_conn *conn, const struct sl_msg *m, const uint8_t *payload,
-			     _Atomic uint64_t *going);
-	/* Several requests in this order. May be NULL: one by one. */
-	void (*post_many)(struct sl_conn *conn, const struct sl_post *posts, size_t n);
+	/* Send n messages, at least one, in this order, and in order with other posts of this
+	 * thread. Dropped when the connection ended. */
+	void (*post)(struct sl_conn *conn, const struct sl_post *posts, size_t n);
 	/* Tell the peer that taken immediates in all have been taken here. Arrives as
 	 * conn->imm_taken there. */
 	void (*take_imm)(struct sl_conn *conn, uint64_t taken);
@@ -288,6 +283,14 @@ struct sl_conn {
 	 * does. Once ready it stays. */
 	const char *no_foreign;
 };
+
+/* Post one message whose payload, if any, is in its slot. */
+static inline void sl_conn_post(struct sl_conn *conn, const struct sl_msg *m)
+{
+	const struct sl_post post = { .m = *m };
+
+	conn->ops->post(conn, &post, 1);
+}
 
 /* ---- transports ---- */
 

@@ -46,12 +46,14 @@ static uint8_t *fake_slot(struct sl_conn *conn, enum sl_area area, unsigned slot
 	return ((struct fake *)conn)->slots + sl_slot_offset(area, slot);
 }
 
-static void fake_post(struct sl_conn *conn, const struct sl_msg *m)
+static void fake_post(struct sl_conn *conn, const struct sl_post *posts, size_t n)
 {
 	struct fake *f = (struct fake *)conn;
 
-	assert_true(f->n_posted < 256);
-	f->posted[f->n_posted++] = *m;
+	for (size_t i = 0; i < n; i++) {
+		assert_true(f->n_posted < 256);
+		f->posted[f->n_posted++] = posts[i].m;
+	}
 }
 
 static bool fake_is_stale(struct sl_conn *conn, const struct slime_remote_mr *r)

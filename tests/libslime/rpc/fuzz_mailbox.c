@@ -49,10 +49,15 @@ static uint8_t *slot_at(struct sl_conn *conn, enum sl_area area, unsigned slot)
 	return slots + sl_slot_offset(area, slot);
 }
 
-static void post(struct sl_conn *conn, const struct sl_msg *m)
+static void post(struct sl_conn *conn, const struct sl_post *posts, size_t n)
 {
 	(void)conn;
-	must(sl_msg_valid(m));
+	must(n > 0);
+	for (size_t i = 0; i < n; i++) {
+		must(sl_msg_valid(&posts[i].m));
+		if (posts[i].going)
+			atomic_store(posts[i].going, posts[i].m.w[0]);
+	}
 }
 
 static bool is_stale(struct sl_conn *conn, const struct slime_remote_mr *r)

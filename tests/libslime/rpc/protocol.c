@@ -39,13 +39,16 @@ static uint8_t *fake_slot(struct sl_conn *conn, enum sl_area area, unsigned slot
 	return f->slots + sl_slot_offset(area, slot);
 }
 
-static void fake_post(struct sl_conn *conn, const struct sl_msg *m)
+static void fake_post(struct sl_conn *conn, const struct sl_post *posts, size_t n)
 {
 	struct fake *f = SL_CONTAINER_OF(conn, struct fake, conn);
 	void (*on_post)(void *arg) = f->on_post;
 
-	f->posted = *m;
-	f->n_posted++;
+	f->posted = posts[n - 1].m;
+	f->n_posted += (unsigned)n;
+	for (size_t i = 0; i < n; i++)
+		if (posts[i].going)
+			atomic_store(posts[i].going, posts[i].m.w[0]);
 	f->on_post = NULL;
 	if (on_post)
 		on_post(f->arg);

@@ -18,13 +18,16 @@
 
 /* ---- sending ---- */
 
+static uint8_t *payload_at(const struct rdma_conn *c, enum sl_area area, unsigned slot)
+{
+	return c->offer->out_slots + rdma_slot_offset(area, slot) + RDMA_FRAME_PITCH;
+}
+
 uint8_t *rdma_slot(struct sl_conn *conn, enum sl_area area, unsigned slot)
 {
 	struct rdma_conn *c = rdma_conn_of(conn);
 
-	if (rdma_state(c) != RDMA_CONN_UP)
-		return NULL;
-	return c->offer->out_slots + rdma_slot_offset(area, slot) + RDMA_FRAME_PITCH;
+	return rdma_state(c) == RDMA_CONN_UP ? payload_at(c, area, slot) : NULL;
 }
 
 /* Frame and payload in one: written behind each other into the peer's slot. */
@@ -172,13 +175,24 @@ bool rdma_msg_put_back(struct rdma_conn *c, const struct sl_msg *m)
 	return true;
 }
 
-void rdma_post(struct sl_conn *conn, const struct sl_msg *m)
+void rdma_post(struct sl_conn *conn, const struct sl_post *posts, size_t n)
 {
 	struct rdma_conn *c = rdma_conn_of(conn);
+	bool up;
 
 	sl_lock(&c->lock);
-	if (rdma_state(c) == RDMA_CONN_UP)
-		put(c, m);
+	up = rdma_state(c) == RDMA_CONN_UP;
+	for (size_t i = 0; i < n; i++) {
+		const struct sl_post *p = &posts[i];
+
+		if (up && p->payload)
+			memcpy(payload_at(c, sl_msg_area(p->m.kind), p->m.slot), p->payload,
+			       p->m.len);
+		if (p->going)
+			atomic_store_explicit(p->going, p->m.w[0], memory_order_release);
+		if (up)
+			put(c, &p->m);
+	}
 	sl_unlock(&c->lock);
 }
 

@@ -15,7 +15,7 @@ struct rdma_qp;
 struct slime_op;
 
 uint8_t *rdma_slot(struct sl_conn *conn, enum sl_area area, unsigned slot);
-void rdma_post(struct sl_conn *conn, const struct sl_msg *m);
+void rdma_post(struct sl_conn *conn, const struct sl_post *posts, size_t n);
 void rdma_take_imm(struct sl_conn *conn, uint64_t taken);
 /* Under lock. */
 void rdma_msg_put(struct rdma_conn *c, const struct sl_msg *m);

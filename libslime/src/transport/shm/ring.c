@@ -301,11 +301,18 @@ static inline void fetch_to_write(const struct shm_conn *c, const struct shm_ent
 		sl_cpu_fetch_to_write(ahead->payload);
 }
 
+/* The payload was copied, and the peer does not see the message yet. */
+static inline void set_going(const struct sl_post *p)
+{
+	if (p->going)
+		atomic_store_explicit(p->going, p->m.w[0], memory_order_release);
+}
+
 /* The connection ended: the calls end with it. */
 static void drop_posts(const struct sl_post *posts, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		atomic_store_explicit(posts[i].going, posts[i].m.w[0], memory_order_release);
+		set_going(&posts[i]);
 }
 
 /* Entries were published. */
@@ -318,66 +325,45 @@ static inline void announce(struct shm_conn *c)
 }
 
 /* Take an entry, write it, publish it: entries that other threads take meanwhile are read after it.
- * going: as in struct sl_post; NULL: no callback. */
-static inline void post(struct shm_conn *c, const struct sl_msg *m, const uint8_t *payload,
-			_Atomic uint64_t *going)
+ */
+static inline void post_one(struct shm_conn *c, const struct sl_post *p)
 {
-	struct shm_entry *e;
-	uint64_t n;
+	uint64_t n = atomic_fetch_add_explicit(&c->tx_seq, 1, memory_order_relaxed);
+	struct shm_entry *e = shm_half_entry(c->own, n);
 
-	if (atomic_load_explicit(&c->state, memory_order_acquire) != SHM_CONN_READY) {
-		if (going)
-			atomic_store_explicit(going, m->w[0], memory_order_release);
-		return;
-	}
-	n = atomic_fetch_add_explicit(&c->tx_seq, 1, memory_order_relaxed);
-	e = shm_half_entry(c->own, n);
-	write_payload(e, m, payload);
-	if (going)
-		atomic_store_explicit(going, m->w[0], memory_order_release);
-	write_message(e, n, m, payload);
+	write_payload(e, &p->m, p->payload);
+	set_going(p);
+	write_message(e, n, &p->m, p->payload);
 	announce(c);
 	if (peer_looks(c))
-		fetch_to_write(c, e, payload);
+		fetch_to_write(c, e, p->payload);
 }
 
-void shm_ring_post(struct sl_conn *conn, const struct sl_msg *m)
+/* The same with as many entries; the peer is told once. */
+static void post_several(struct shm_conn *c, const struct sl_post *posts, size_t n_posts)
 {
-	post((struct shm_conn *)conn, m, NULL, NULL);
-}
+	uint64_t n = atomic_fetch_add_explicit(&c->tx_seq, n_posts, memory_order_relaxed);
+	struct shm_entry *e = shm_half_entry(c->own, n);
 
-void shm_ring_post_short(struct sl_conn *conn, const struct sl_msg *m, const uint8_t *payload)
-{
-	post((struct shm_conn *)conn, m, payload, NULL);
-}
-
-void shm_ring_post_request(struct sl_conn *conn, const struct sl_msg *m, const uint8_t *payload,
-			   _Atomic uint64_t *going)
-{
-	post((struct shm_conn *)conn, m, payload, going);
-}
-
-void shm_ring_post_many(struct sl_conn *conn, const struct sl_post *posts, size_t n_posts)
-{
-	struct shm_conn *c = (struct shm_conn *)conn;
-	struct shm_entry *e;
-	uint64_t n;
-
-	if (!n_posts)
-		return;
-	if (atomic_load_explicit(&c->state, memory_order_acquire) != SHM_CONN_READY) {
-		drop_posts(posts, n_posts);
-		return;
-	}
-	n = atomic_fetch_add_explicit(&c->tx_seq, n_posts, memory_order_relaxed);
-	e = shm_half_entry(c->own, n);
 	for (size_t i = 0; i < n_posts; i++, e = writable_after(c->own, e, 1)) {
 		const struct sl_post *p = &posts[i];
 
 		fetch_to_write(c, e, p->payload);
 		write_payload(e, &p->m, p->payload);
-		atomic_store_explicit(p->going, p->m.w[0], memory_order_release);
+		set_going(p);
 		write_message(e, n + i, &p->m, p->payload);
 	}
 	announce(c);
+}
+
+void shm_ring_post(struct sl_conn *conn, const struct sl_post *posts, size_t n_posts)
+{
+	struct shm_conn *c = (struct shm_conn *)conn;
+
+	if (atomic_load_explicit(&c->state, memory_order_acquire) != SHM_CONN_READY)
+		drop_posts(posts, n_posts);
+	else if (n_posts == 1)
+		post_one(c, posts);
+	else
+		post_several(c, posts, n_posts);
 }

@@ -276,12 +276,8 @@ unsigned shm_ring_drain(struct shm_conn *c, unsigned max);
 unsigned shm_ring_take(struct shm_conn *c);
 /* The connection ends. [token] */
 void shm_ring_expect_nothing(const struct shm_conn *c);
-/* As post, post_short, post_request and post_many of struct sl_conn_ops. */
-void shm_ring_post(struct sl_conn *conn, const struct sl_msg *m);
-void shm_ring_post_short(struct sl_conn *conn, const struct sl_msg *m, const uint8_t *payload);
-void shm_ring_post_request(struct sl_conn *conn, const struct sl_msg *m, const uint8_t *payload,
-			   _Atomic uint64_t *going);
-void shm_ring_post_many(struct sl_conn *conn, const struct sl_post *posts, size_t n_posts);
+/* As post of struct sl_conn_ops. */
+void shm_ring_post(struct sl_conn *conn, const struct sl_post *posts, size_t n_posts);
 
 /* handshake.c; [token] */
 int shm_handshake_dial(struct shm_conn *c); /* an initiator's first step. Negative errno, */

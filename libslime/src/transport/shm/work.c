@@ -117,7 +117,7 @@ static void announce(struct shm_conn *c, const struct sl_work *w)
 	struct sl_msg m = { .kind = SL_MSG_IMM, .w = { w->imm, w->total } };
 
 	if (w->kind == SLIME_KIND_WRITE_IMM)
-		shm_ring_post(&c->base, &m);
+		sl_conn_post(&c->base, &m);
 }
 
 /* ---- ops that are not done with their submit ---- */

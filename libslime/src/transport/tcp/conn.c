@@ -59,35 +59,21 @@ static void send_queued(struct tcp_conn *c, bool queued)
 		tcp_tx_flush(c->streams[0]);
 }
 
-static void post(struct sl_conn *conn, const struct sl_msg *m)
-{
-	struct tcp_conn *c = tcp_conn_of(conn);
-	bool up, queued;
-
-	pthread_mutex_lock(&c->lock);
-	up = tcp_conn_state(c) == TCP_CONN_UP;
-	queued = up && tcp_conn_queue(c, m);
-	pthread_mutex_unlock(&c->lock);
-	if (up)
-		send_queued(c, queued);
-}
-
-static void post_many(struct sl_conn *conn, const struct sl_post *posts, size_t n)
+static void post(struct sl_conn *conn, const struct sl_post *posts, size_t n)
 {
 	struct tcp_conn *c = tcp_conn_of(conn);
 	bool up, queued = true;
 
-	if (!n)
-		return;
 	pthread_mutex_lock(&c->lock);
 	up = tcp_conn_state(c) == TCP_CONN_UP;
 	for (size_t i = 0; i < n; i++) {
 		const struct sl_post *p = &posts[i];
 
 		if (p->payload)
-			memcpy(c->out_slots + sl_slot_offset(SL_AREA_REQUEST, p->m.slot),
+			memcpy(c->out_slots + sl_slot_offset(sl_msg_area(p->m.kind), p->m.slot),
 			       p->payload, p->m.len);
-		atomic_store_explicit(p->going, p->m.w[0], memory_order_release);
+		if (p->going)
+			atomic_store_explicit(p->going, p->m.w[0], memory_order_release);
 		queued = queued && up && tcp_conn_queue(c, &p->m);
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -417,7 +403,6 @@ static const struct sl_conn_ops conn_ops = {
 	.submit = tcp_submit,
 	.slot = slot,
 	.post = post,
-	.post_many = post_many,
 	.take_imm = take_imm,
 	.close = conn_close,
 	.destroy = destroy,
