@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nanoctrl's command line. */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -106,68 +107,171 @@ static int read_settings(struct cli_config *config, const struct options *option
 	return ret;
 }
 
-static int run(const struct cli_args *args, const struct options *options,
-	       const struct settings *settings)
-{
-	const char *command = args->command->name;
-	bool serves = !strcmp(command, "start") || !strcmp(command, "server");
-	/* A command that asks a server by its address needs no directory. */
-	bool named = options->address && strcmp(command, "status") != 0;
-	struct runtime rt = { .dir = "" };
-	int ret = runtime_init(&rt, "nanoctrl", options->runtime_dir);
+/* What a command gets. */
+struct call {
+	const struct cli_args *args;
+	const struct options *options;
+	const struct settings *settings;
+	const struct runtime *rt; /* NULL: it could not be found */
+};
 
-	if (!strcmp(command, "gc") && !compat.gc) {
+static int run_server(const struct call *c)
+{
+	const char *log = c->options->log_file	? c->options->log_file
+			  : c->rt->log_is_given ? c->rt->log_file
+						: NULL;
+
+	return serve(c->settings, c->options, c->rt, log, NULL);
+}
+
+static int run_start(const struct call *c)
+{
+	return instance_start(c->settings, c->options, c->rt);
+}
+
+static int run_status(const struct call *c)
+{
+	return instance_status(c->settings, c->options, c->rt);
+}
+
+static int run_stop(const struct call *c)
+{
+	return instance_stop(c->settings, c->options, c->rt);
+}
+
+static int run_obs_links(const struct call *c)
+{
+	return links_show(c->settings, c->options, c->rt);
+}
+
+static int run_obs_status(const struct call *c)
+{
+	return obs_show(OBS_VIEW_STATUS, c->settings, c->options, c->rt);
+}
+
+static int run_obs_peers(const struct call *c)
+{
+	return obs_show(OBS_VIEW_PEERS, c->settings, c->options, c->rt);
+}
+
+static int run_obs_nics(const struct call *c)
+{
+	return obs_show(OBS_VIEW_NICS, c->settings, c->options, c->rt);
+}
+
+static int run_explain(const struct call *c)
+{
+	return explain_show(c->settings, c->options, c->rt, c->args);
+}
+
+static int run_apply(const struct call *c)
+{
+	return apply_run(c->settings, c->options, c->rt, false);
+}
+
+static int run_diff(const struct call *c)
+{
+	return apply_run(c->settings, c->options, c->rt, true);
+}
+
+static int run_get(const struct call *c)
+{
+	return get_run(c->settings, c->options, c->rt, c->args);
+}
+
+static int run_describe(const struct call *c)
+{
+	return describe_run(c->settings, c->options, c->rt, c->args);
+}
+
+static int run_delete(const struct call *c)
+{
+	return delete_run(c->settings, c->options, c->rt, c->args);
+}
+
+static int run_top(const struct call *c)
+{
+	return top_run(c->settings, c->options, c->rt);
+}
+
+static int run_gc(const struct call *c)
+{
+	if (!compat.gc) {
 		fprintf(stderr, "nanoctrl: gc: this nanoctrl was built without compat\n");
 		return 1;
 	}
-	if (!strcmp(command, "gc"))
-		return compat.gc(settings, options, ret ? NULL : &rt);
+	return compat.gc(c->settings, c->options, c->rt);
+}
+
+enum needs_dir {
+	DIR_ASKS,   /* looks into it; with --address it asks that server instead */
+	DIR_ALWAYS, /* looks into it, with --address as well */
+	DIR_MAKES,  /* makes it */
+	DIR_MAY,    /* looks into it if it can be found */
+};
+
+/* The commands of settings.c, by name. */
+static const struct {
+	const char *name;
+	enum needs_dir dir;
+	int (*run)(const struct call *c);
+} runs[] = {
+	{ "start", DIR_MAKES, run_start },
+	{ "server", DIR_MAKES, run_server },
+	{ "status", DIR_ALWAYS, run_status },
+	{ "stop", DIR_ASKS, run_stop },
+	{ "obs links", DIR_ASKS, run_obs_links },
+	{ "obs status", DIR_ASKS, run_obs_status },
+	{ "obs peers", DIR_ASKS, run_obs_peers },
+	{ "obs nics", DIR_ASKS, run_obs_nics },
+	{ "explain", DIR_ASKS, run_explain },
+	{ "apply", DIR_ASKS, run_apply },
+	{ "diff", DIR_ASKS, run_diff },
+	{ "get", DIR_ASKS, run_get },
+	{ "describe", DIR_ASKS, run_describe },
+	{ "delete topology", DIR_ASKS, run_delete },
+	{ "top", DIR_ASKS, run_top },
+	{ "gc", DIR_MAY, run_gc },
+};
+
+#define N_RUNS (sizeof(runs) / sizeof(*runs))
+
+/* Makes rt usable for a command that needs its directory so; else says why not: 1. */
+static int open_runtime(struct runtime *rt, enum needs_dir need, const struct options *options,
+			int found)
+{
+	int ret = found;
+
+	if (options->address && need == DIR_ASKS)
+		return 0;
 	/* A command that only asks leaves no directory behind; one that exists has to be ours. */
-	if (!ret && !named && (serves || !access(rt.dir, F_OK)))
-		ret = runtime_create(&rt);
-	if (named)
-		ret = 0;
-	if (ret == -ENOENT && !rt.dir[0]) {
+	if (!ret && (need == DIR_MAKES || !access(rt->dir, F_OK)))
+		ret = runtime_create(rt);
+	if (ret == -ENOENT && !rt->dir[0])
 		fprintf(stderr, "nanoctrl: no runtime directory: neither XDG_RUNTIME_DIR nor HOME "
 				"is set, and --runtime-dir names none\n");
-		return 1;
-	}
-	if (ret) {
+	else if (ret)
 		fprintf(stderr, "nanoctrl: runtime directory %s: %s\n",
-			options->runtime_dir ? options->runtime_dir : rt.dir, strerror(-ret));
+			options->runtime_dir ? options->runtime_dir : rt->dir, strerror(-ret));
+	return ret ? 1 : 0;
+}
+
+static int run(const struct cli_args *args, const struct options *options,
+	       const struct settings *settings)
+{
+	struct runtime rt = { .dir = "" };
+	int found = runtime_init(&rt, "nanoctrl", options->runtime_dir);
+	struct call call = { args, options, settings, &rt };
+	size_t i = 0;
+
+	while (i < N_RUNS && strcmp(runs[i].name, args->command->name) != 0)
+		i++;
+	assert(i < N_RUNS); /* settings.c names no other */
+	if (runs[i].dir == DIR_MAY)
+		call.rt = found ? NULL : &rt;
+	else if (open_runtime(&rt, runs[i].dir, options, found))
 		return 1;
-	}
-	if (!strcmp(command, "start"))
-		return instance_start(settings, options, &rt);
-	if (!strcmp(command, "status"))
-		return instance_status(settings, options, &rt);
-	if (!strcmp(command, "stop"))
-		return instance_stop(settings, options, &rt);
-	if (!strcmp(command, "obs links"))
-		return links_show(settings, options, &rt);
-	if (!strcmp(command, "obs status"))
-		return obs_show(OBS_VIEW_STATUS, settings, options, &rt);
-	if (!strcmp(command, "obs peers"))
-		return obs_show(OBS_VIEW_PEERS, settings, options, &rt);
-	if (!strcmp(command, "obs nics"))
-		return obs_show(OBS_VIEW_NICS, settings, options, &rt);
-	if (!strcmp(command, "explain"))
-		return explain_show(settings, options, &rt, args);
-	if (!strcmp(command, "apply") || !strcmp(command, "diff"))
-		return apply_run(settings, options, &rt, !strcmp(command, "diff"));
-	if (!strcmp(command, "get"))
-		return get_run(settings, options, &rt, args);
-	if (!strcmp(command, "describe"))
-		return describe_run(settings, options, &rt, args);
-	if (!strcmp(command, "delete topology"))
-		return delete_run(settings, options, &rt, args);
-	if (!strcmp(command, "top"))
-		return top_run(settings, options, &rt);
-	return serve(settings, options, &rt,
-		     options->log_file ? options->log_file
-		     : rt.log_is_given ? rt.log_file
-				       : NULL,
-		     NULL);
+	return runs[i].run(&call);
 }
 
 /* DLSlime's variables for the level of the log: words as "debug" or "info,hyper=warn", of which the
