@@ -6,9 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 #include <event2/event.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "cli/process/descriptors.h"
 #include "cli/process/logsink.h"
 #include "cli/process/manager.h"
@@ -71,7 +74,9 @@ struct daemon {
 	struct services services;
 	struct metrics *metrics;
 	bool was_ready;
-	int status; /* to exit with */
+	int stopped_fd; /* readable when the services have stopped, */
+	bool stopped;	/* as the loop has seen */
+	int status;	/* to exit with */
 };
 
 /* The reason for its end, also for the process that started it and reads no log file. */
@@ -198,7 +203,7 @@ static void say_ready(struct daemon *d)
 
 static void on_ready(struct daemon *d)
 {
-	if (d->was_ready)
+	if (d->was_ready || d->services.stopping)
 		return;
 	d->was_ready = true;
 	if (services_start(&d->services)) {
@@ -317,10 +322,56 @@ static int start(struct daemon *d)
 	return ret ? ret : slime_agent_start(d->agent);
 }
 
+static void *stop_services(void *arg)
+{
+	struct daemon *d = arg;
+
+	services_stop(&d->services);
+	eventfd_write(d->stopped_fd, 1);
+	return NULL;
+}
+
+static void on_stopped(evutil_socket_t fd, short what, void *arg)
+{
+	struct daemon *d = arg;
+
+	(void)fd;
+	(void)what;
+	d->stopped = true;
+	event_base_loopbreak(d->base);
+}
+
+/* Beside the running loop: threads of services may be in calls of the agent, which need it. */
+static void stop_beside_loop(struct daemon *d)
+{
+	struct event *stopped = NULL;
+	pthread_t thread;
+
+	d->stopped_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (d->stopped_fd >= 0)
+		stopped = event_new(d->base, d->stopped_fd, EV_READ, on_stopped, d);
+	d->services.stopping = true;
+	if (!stopped || event_add(stopped, NULL) ||
+	    sl_thread_create(&thread, "slime-stop", stop_services, d)) {
+		sl_error("peeragent", "no thread to stop the services: the loop waits for them");
+		services_stop(&d->services);
+	} else {
+		/* Another signal to end breaks the loop, too. */
+		while (!d->stopped && event_base_loop(d->base, 0) == 0)
+			;
+		pthread_join(thread, NULL);
+	}
+	if (stopped)
+		event_free(stopped);
+	if (d->stopped_fd >= 0)
+		close(d->stopped_fd);
+}
+
 static void stop(struct daemon *d)
 {
 	cli_manager_tell("STOPPING=1");
-	services_stop(&d->services);
+	if (d->agent)
+		stop_beside_loop(d);
 	if (d->agent && slime_agent_stop(d->agent, STOP_TIMEOUT_MS))
 		sl_warn("peeragent", "did not leave within %d ms", STOP_TIMEOUT_MS);
 	metrics_destroy(d->metrics);

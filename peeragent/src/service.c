@@ -253,12 +253,12 @@ void services_unload(struct services *s)
 			dlclose(s->list[i].object);
 	}
 	free(s->list);
-	*s = (struct services){ NULL, 0 };
+	*s = (struct services){ NULL };
 }
 
 void services_figures(const struct services *s, slime_plugin_figure_fn *add, void *arg)
 {
-	for (size_t i = 0; i < s->n; i++)
+	for (size_t i = 0; i < s->n && !s->stopping; i++)
 		if (s->list[i].initialised && HAS(s->list[i].plugin, figures))
 			s->list[i].plugin->figures(s->list[i].state, add, arg);
 }

@@ -3,6 +3,8 @@
 #ifndef PEERAGENT_SERVICE_H
 #define PEERAGENT_SERVICE_H
 
+#include <stdbool.h>
+
 #include "peeragent/src/canceller.h"
 #include "peeragent/src/config.h"
 #include <slime/plugin.h>
@@ -18,6 +20,7 @@ struct service {
 struct services {
 	struct service *list;
 	size_t n;
+	bool stopping; /* no figures any more; of the loop */
 };
 
 /* Load what the file names; nothing of it runs but its own check of its options. -EINVAL after the
@@ -39,7 +42,8 @@ int services_start(struct services *s);
 /* The lines of services for GET /metrics. */
 void services_figures(const struct services *s, slime_plugin_figure_fn *add, void *arg);
 
-/* Before the agent leaves; then, when its links are closed; then, when it is destroyed. */
+/* Before the agent leaves, on any thread; then, when its links are closed; then, when it is
+ * destroyed. */
 void services_stop(struct services *s);
 void services_fini(struct services *s);
 void services_unload(struct services *s);

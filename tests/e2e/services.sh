@@ -4,7 +4,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/cluster.sh"
 
 tests=${SLIME_BUILD:?}/tests
-write_agent node-b "services: [ { name: echo }, { plugin: $tests/plugin_upper.so, options: { parting: goodbye } } ]"
+write_agent node-b "services: [ { name: echo }, { plugin: $tests/plugin_upper.so, options: { parting: goodbye, ask: loop } } ]"
 start_control
 start_agent node-b --set control.snapshots=200ms
 wait_ready node-b
@@ -57,7 +57,7 @@ if served < 2:
 }
 wait_for 10 has_members || fail "$(cat "$work/members.err")"
 
-say "stop and fini, in order, a second SIGTERM meanwhile, with the options of the start, also when the file was read again"
+say "stop, which waits for a thread in a call of the agent, and fini, in order, a second SIGTERM meanwhile, with the options of the start, also when the file was read again"
 kill -HUP "${pids[node-b]}"
 wait_for 5 grep -q ': reloaded ' "$work/node-b.err" || fail "the file is not read again"
 end node-b

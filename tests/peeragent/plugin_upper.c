@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plugin for the tests: method "upper" answers with its request in capitals; option `fail` says
  * where to fail, option `parting` what fini says, option `gate` the pipe that is read while the
- * file is checked; with option `wait` init takes half a minute, unless it is cancelled. */
+ * file is checked; with option `wait` init takes half a minute, unless it is cancelled; with option
+ * `ask` stop waits for a thread that calls the agent. */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
@@ -79,6 +81,8 @@ static int wait_for_cancel(void)
 	return sem_timedwait(&cancelled, &until) ? 0 : -ECANCELED;
 }
 
+static struct slime_agent *asked; /* by a thread while we stop; NULL: by none */
+
 static int init(struct slime_agent *agent, const struct slime_plugin_option *options, size_t n,
 		void **state)
 {
@@ -93,6 +97,8 @@ static int init(struct slime_agent *agent, const struct slime_plugin_option *opt
 			parting = options[i].value;
 		if (!strcmp(options[i].key, "wait"))
 			waits = true;
+		if (!strcmp(options[i].key, "ask"))
+			asked = agent;
 	}
 	if (waits && wait_for_cancel())
 		return -ECANCELED;
@@ -115,10 +121,20 @@ static void press(void)
 	kill(getpid(), SIGTERM);
 }
 
+static void *ask(void *arg)
+{
+	return slime_agent_links(arg, NULL, 0) < 0 ? arg : NULL;
+}
+
 static void stop(void *state)
 {
+	pthread_t thread;
+	void *failed = NULL;
+
 	(void)state;
-	say("stop");
+	if (asked && !pthread_create(&thread, NULL, ask, asked))
+		pthread_join(thread, &failed);
+	say(failed ? "the agent has no answer" : "stop");
 	press();
 }
 

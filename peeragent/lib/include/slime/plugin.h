@@ -61,10 +61,9 @@ struct slime_plugin {
 	int (*start)(void *state);
 
 	/*
-	 * Tell threads to end, put endpoints back; from here on handlers only refuse. The agent's
-	 * loop stands still meanwhile and runs again until the agent has left: a thread that may be
-	 * in a call of the agent, as slime_agent_endpoint_put(), is waited for in fini. May be
-	 * NULL.
+	 * Tell threads to end, put endpoints back; from here on handlers only refuse. The program
+	 * calls it on a thread of its own while the agent's loop runs: it may call the agent, and
+	 * wait for threads that do. May be NULL.
 	 */
 	void (*stop)(void *state);
 
@@ -95,7 +94,7 @@ struct slime_plugin {
 	uint32_t workers;
 
 	/*
-	 * For GET /metrics: call add with arg for each figure. Between init and fini, on the
+	 * For GET /metrics: call add with arg for each figure. Between init and stop, on the
 	 * agent's loop: it does not wait. May be NULL.
 	 */
 	void (*figures)(void *state, slime_plugin_figure_fn *add, void *arg);
