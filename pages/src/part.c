@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "pages/src/part.h"
-#include "pages/src/round.h"
+#include "pages/src/item.h"
 
 #define ERRNO_MAX 4095
 
@@ -45,7 +45,7 @@ static void part_arrived(struct part *part, int error)
 	part->error = error;
 	members_leave(req->pages->members, &part->use, part_is_broken(error));
 	atomic_store_explicit(&part->state, PART_ARRIVED, memory_order_release);
-	round_part_ended(req);
+	req->part_ended(req);
 }
 
 /* ---- reading pages ---- */

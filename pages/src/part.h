@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Items of a request that have one owner, in one round: a call that asks for them, and for a get an
- * op that reads their bytes and headers. Callbacks move it on; round_part_ended() hears of its end.
+ * op that reads their bytes and headers. Callbacks move it on; req->part_ended() is called at its
+ * end.
  */
 #ifndef PAGES_PART_H
 #define PAGES_PART_H

@@ -62,6 +62,8 @@ struct slime_pages_request {
 	struct slime_mr *headers_mr;
 	size_t cap; /* items that states, order and headers have room for */
 
+	/* One part less is under way: round_part_ended(). */
+	void (*part_ended)(struct slime_pages_request *req);
 	struct part **parts;
 	size_t n_parts, parts_cap;
 	_Atomic size_t n_under_way;
@@ -72,13 +74,5 @@ static inline bool request_asks_all(const struct slime_pages_request *req)
 {
 	return req->kind == REQUEST_CLEAR || req->kind == REQUEST_STAT;
 }
-
-/* Bytes that the bufs of an item have room for. */
-uint64_t item_room(const struct slime_pages_item *item);
-/* Of the first len bytes of them. */
-uint64_t item_checksum(const struct slime_pages_item *item, uint32_t len);
-
-/* The item is done, with this status. */
-void item_settle(struct slime_pages_request *req, uint32_t i, int status);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "pages/src/part.h"
 #include "pages/src/round.h"
+#include "pages/src/item.h"
 
 #define SAMPLE_EVERY 16
 

@@ -19,36 +19,7 @@ const char *slime_agent_state_name(enum slime_agent_state state)
 	return (unsigned)state < sizeof(names) / sizeof(names[0]) ? names[state] : "unknown";
 }
 
-const char *slime_link_state_name(enum slime_link_state state)
-{
-	static const char *const names[] = { "connecting", "connected", "broken", "refused" };
-
-	return (unsigned)state < sizeof(names) / sizeof(names[0]) ? names[state] : "unknown";
-}
-
-struct slime_context *slime_agent_context(const struct slime_agent *agent)
-{
-	return agent->ctx;
-}
-
-const char *slime_agent_name(const struct slime_agent *agent)
-{
-	return agent->settings.attr.name;
-}
-
-const char *slime_agent_scope(const struct slime_agent *agent)
-{
-	return agent->settings.attr.scope;
-}
-
 /* ---- the loop's side ---- */
-
-int agent_started(const struct slime_agent *agent)
-{
-	if (agent->started)
-		return 0;
-	return agent->left ? -ESHUTDOWN : -ENOTCONN;
-}
 
 static void on_state(void *arg, enum slime_agent_state state, int cause, const char *text)
 {

@@ -254,7 +254,7 @@ static void on_connection(void *arg, struct connection *c, enum connection_state
 		tell_reset(e, set->silent_ms[c->transport], text);
 	}
 	entry_happen(e, LINK_DOWN, text);
-	links_lost(set, peer);
+	set->on_lost(set, peer);
 }
 
 static void keep_stats(struct entry *e)

@@ -13,8 +13,11 @@
 /* Links that a peer may ask for beside those that we want. */
 #define MAX_UNWANTED_PER_PEER 64
 
+static void lost(struct links *set, struct peer *peer);
+
 void links_init(struct links *set)
 {
+	set->on_lost = lost;
 	sl_list_init(&set->wanted);
 	sl_list_init(&set->dropped);
 	sl_list_init(&set->peers);
@@ -67,16 +70,6 @@ static struct peer *get_peer(struct links *set, const char *name)
 	else
 		sl_error("agent", "no memory for peer %s", name);
 	return peer;
-}
-
-void links_tell_end(const struct links *set, const struct peer *peer,
-		    enum slime_peer_end_reason reason, uint32_t silent_ms, const char *text)
-{
-	struct slime_peer_end end = { .reason = reason, .silent_ms = silent_ms };
-
-	snprintf(end.peer, sizeof(end.peer), "%s", peer->name);
-	snprintf(end.text, sizeof(end.text), "%.255s", text);
-	set->on_peer_end(set->arg, &end);
 }
 
 static void tell_links(struct peer *peer, enum link_event event, const char *cause)
@@ -299,7 +292,7 @@ static void end_peer(struct links *set, struct peer *peer, bool left, bool was_u
 	look_for_matches(set);
 }
 
-void links_lost(struct links *set, struct peer *peer)
+static void lost(struct links *set, struct peer *peer)
 {
 	if (peer->up)
 		return;

@@ -22,6 +22,8 @@ enum link_source {
 	LINK_OF_CLUSTER, /* a topology of nanoctrl */
 };
 
+struct peer;
+
 struct links {
 	const char *name; /* the agent's */
 	struct event_base *base;
@@ -43,7 +45,10 @@ struct links {
 	uint64_t number;			 /* last one given to an attempt or a post */
 	bool closing;				 /* no new links */
 	uint32_t silent_ms[SLIME_TRANSPORT_MAX]; /* a peer that says nothing for so long is dead */
-	void (*on_change)(void *arg);		 /* the state of a link changed */
+	/* Of links_init(). A connection to the peer ended, and its link has been told: one that
+	 * outlived the peer's registration was the last of it. The peer may be gone afterwards. */
+	void (*on_lost)(struct links *set, struct peer *peer);
+	void (*on_change)(void *arg); /* the state of a link changed */
 	void (*on_peer_end)(void *arg, const struct slime_peer_end *end);
 	void *arg;
 };
@@ -64,15 +69,9 @@ void links_list_end(struct links *set);
 void links_offer(struct links *set, const struct ctrl_offer *offer);
 void links_offer_gone(struct links *set, const char *from, const char *profile, uint64_t number);
 
-/* ---- from the transports ---- */
+/* ---- links_end.c ---- */
 
-struct peer;
-
-/* A connection to the peer ended, and its link has been told: one that outlived the peer's
- * registration was the last of it. The peer may be gone afterwards. */
-void links_lost(struct links *set, struct peer *peer);
-
-/* The peer ended; at most silent_ms ago it was heard of. */
+/* Report that the peer ended; its last sign of life is at most silent_ms old. */
 void links_tell_end(const struct links *set, const struct peer *peer,
 		    enum slime_peer_end_reason reason, uint32_t silent_ms, const char *text);
 

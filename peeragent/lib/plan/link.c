@@ -243,3 +243,10 @@ uint32_t link_backoff_ms(uint32_t failures, uint32_t min_ms, uint32_t max_ms, ui
 		wait = max_ms;
 	return (uint32_t)(wait / 2 + random % (wait / 2 + 1));
 }
+
+const char *slime_link_state_name(enum slime_link_state state)
+{
+	static const char *const names[] = { "connecting", "connected", "broken", "refused" };
+
+	return (unsigned)state < sizeof(names) / sizeof(names[0]) ? names[state] : "unknown";
+}
