@@ -130,9 +130,10 @@ static void went_down(struct slime_endpoint *ep, int cause, const char *why)
 	sl_endpoint_note_state(ep, state, cause, why);
 	while (atomic_load(&ep->n_submitting))
 		sched_yield();
-	if (cause && !shut)
-		sl_log(sl_endpoint_level(ep, SLIME_LOG_WARN), "endpoint", "%s: connection lost: %s",
-		       ep->name, why);
+	if (cause && !shut && ep->attr.quiet)
+		sl_debug("endpoint", "%s: connection lost: %s", ep->name, why);
+	else if (cause && !shut)
+		sl_losses_note(ep->ctx, ep->name, why);
 	sl_xfer_down(ep, end);
 	for (size_t i = 0; i < N_LAYERS; i++)
 		layers[i].layer->down(*layer_state(ep, i), end);

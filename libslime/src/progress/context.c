@@ -223,6 +223,7 @@ static int init_fields(struct slime_context *ctx)
 	sl_list_init(&ctx->endpoints);
 	sl_list_init(&ctx->mems);
 	sl_todo_init(&ctx->tasks);
+	sl_losses_init(&ctx->losses);
 	ctx->rate.bits_s = ctx->attr.max_bandwidth;
 	pthread_mutex_init(&ctx->lock, NULL);
 	atomic_store(&ctx->next_endpoint, 1);
@@ -382,6 +383,7 @@ int slime_context_destroy(struct slime_context *ctx)
 	if (has_memory(ctx) || atomic_load(&ctx->rpc))
 		return -EBUSY;
 	sl_progress_stop(ctx);
+	sl_losses_fini(ctx);
 	destroy_transports(ctx);
 	sl_manual_close(ctx);
 	sl_poller_fini(&ctx->poller);

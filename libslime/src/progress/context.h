@@ -13,6 +13,7 @@
 #include "src/core/op.h"
 #include "src/core/poller.h"
 #include "src/core/rate.h"
+#include "src/progress/losses.h"
 #include "src/progress/progress.h"
 #include "src/core/region.h"
 #include "src/transport/todo.h"
@@ -37,6 +38,7 @@ struct slime_context {
 	int manual_fd; /* what the program of a manual context sleeps on; -1: it has a thread */
 	bool tells_of_poller; /* that descriptor; under the lock of progress */
 	struct sl_progress progress;
+	struct sl_losses losses; /* [token] */
 	struct sl_transport_env env;
 	struct sl_transport *transports[SLIME_TRANSPORT_MAX]; /* NULL: not there */
 
