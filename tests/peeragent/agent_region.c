@@ -404,6 +404,31 @@ static void region__of_the_caller_is_shown_and_withdrawn(void **state)
 	end(a);
 }
 
+static void regions__are_in_the_order_of_their_names(void **state)
+{
+	static const char *const names[] = { "b", "a" };
+	struct slime_agent *a = start("a", NULL, 0);
+	struct slime_agent_regions *list;
+	struct slime_mem *mem[2];
+	struct slime_mr *mr[2];
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		mr[i] = make_region(a, &mem[i]);
+		assert_ok(slime_agent_region_offer(a, names[i], mr[i], 3, NULL, 0));
+		assert_true(fakectrl_wait_region("a", names[i], true, LONG_MS));
+	}
+	assert_ok(slime_agent_regions(a, "a", LONG_MS, &list));
+	assert_int_equal(list->n, 2);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(list->regions[i].name[0], "ab"[i]);
+		assert_ok(slime_agent_region_withdraw(a, names[i]));
+		destroy_region(mr[i], mem[i]);
+	}
+	slime_agent_regions_free(list);
+	end(a);
+}
+
 static void offer__to_a_list_that_became_empty_is_refused(void **state)
 {
 	static const char *const nobody[] = { NULL };
@@ -634,6 +659,7 @@ int main(void)
 		cmocka_unit_test_setup(region_remote__that_waits_for_a_session_ends_with_the_agent,
 				       reset),
 		cmocka_unit_test_setup(region__of_the_caller_is_shown_and_withdrawn, reset),
+		cmocka_unit_test_setup(regions__are_in_the_order_of_their_names, reset),
 		cmocka_unit_test_setup(offer__to_a_list_that_became_empty_is_refused, reset),
 		cmocka_unit_test_setup(
 			apply__of_a_region_with_the_name_of_an_offered_one_is_refused, reset),

@@ -90,6 +90,13 @@ static uint32_t access_of(unsigned access)
 	       (access & NC_WRITE ? (uint32_t)SLIME_ACCESS_REMOTE_WRITE : 0);
 }
 
+static int compare_regions(const void *a, const void *b)
+{
+	const struct slime_agent_region_info *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
 static struct slime_agent_regions *copy_regions(struct block *b, const struct nc_page *page)
 {
 	struct slime_agent_regions *to =
@@ -110,6 +117,8 @@ static struct slime_agent_regions *copy_regions(struct block *b, const struct nc
 		if (list)
 			list[i] = info;
 	}
+	if (list)
+		qsort(list, page->n, sizeof(*list), compare_regions);
 	if (to)
 		*to = (struct slime_agent_regions){ .regions = list, .n = page->n };
 	return to;
