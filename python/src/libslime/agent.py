@@ -264,15 +264,18 @@ class Agent(Handle):
         for child in list(self._children):
             if child is not self.context:
                 child.close()
-        try:
-            wait_sliced(lib.slime_agent_stop, self._pointer, _LEAVE_S)
-        except Timeout:
-            pass  # its lease ends by itself
+        self._leave()
         with self._taking:
             self._is_leaving = True
             while (req := self._take()) is not None:
                 _answer_error(req, "the agent leaves")
             self.context.close()
+
+    def _leave(self) -> None:
+        try:
+            wait_sliced(lib.slime_agent_stop, self.pointer, _LEAVE_S)
+        except Timeout:
+            pass  # its lease ends by itself
 
     def _destroy(self, pointer: Any) -> None:
         check(lib.slime_agent_destroy(pointer))

@@ -29,13 +29,14 @@ class PagesOwner(Handle):
         out = ffi.new("struct slime_pages_owner **")
         check(lib.slime_pages_owner_create(agent.pointer, attr, out))
         super().__init__(out[0], agent)
+        self._agent = agent
 
     def start(self) -> None:
         check(lib.slime_pages_owner_start(self.pointer))
 
     def _destroy(self, pointer: Any) -> None:
         lib.slime_pages_owner_stop(pointer)
-        lib.slime_agent_stop(self._parent.pointer, 6000)  # type: ignore[union-attr]
+        self._agent._leave()
         check(lib.slime_pages_owner_destroy(pointer))
 
 
