@@ -131,7 +131,9 @@ abi::Status Transfer::check()
 {
 	if (state == State::IDLE)
 		return abi::ERR_NOT_POSTED;
-	slime_context_poll(engine.ctx);
+	// What a post copied itself is done, and needs no progress.
+	if (state != State::BYTES || !slime_op_test(op))
+		slime_context_poll(engine.ctx);
 	if (state == State::BYTES) {
 		if (!slime_op_test(op))
 			return wait_on();
