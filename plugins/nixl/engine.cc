@@ -156,7 +156,7 @@ void Engine::open_alone(const slime_context_attr &ctx_attr, const slime_rpc_meth
 	info.assign(desc, static_cast<size_t>(len));
 }
 
-// A GPU has to be there, and a device of rdma that registers memory.
+// An RDMA device that registers memory has to be there, and a GPU, whose driver is begun last.
 bool Engine::can_reach_gpus(std::string &why)
 {
 	alignas(4096) static char page[4096];
@@ -166,7 +166,7 @@ bool Engine::can_reach_gpus(std::string &why)
 		why = "only rdma reaches it, which transports do not allow";
 		return false;
 	}
-	if (!gpu_present(why))
+	if (!gpu_driver_present(why))
 		return false;
 	int ret = slime_mr_create(ctx, page, sizeof(page), 0, &mr);
 
@@ -176,7 +176,7 @@ bool Engine::can_reach_gpus(std::string &why)
 	}
 	if (ret)
 		why = std::string("no RDMA device can be used: ") + std::strerror(-ret);
-	return !ret;
+	return !ret && gpu_present(why);
 }
 
 Engine::Engine(const abi::InitParams *init) : abi::Engine(init)

@@ -13,34 +13,47 @@ constexpr int MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 1;
 
 using Pointer = unsigned long long;
 
-// The driver's functions that we call. It is loaded once, and stays.
+// The driver's library. It is loaded once, and stays.
+struct Library {
+	Library() : handle(dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL))
+	{
+		if (!handle)
+			why = dlerror();
+	}
+
+	void *handle;
+	std::string why;
+};
+
+const Library &library()
+{
+	static const Library l;
+
+	return l;
+}
+
+// Its functions that we call, once it has begun.
 struct Driver {
 	Driver()
 	{
-		void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+		auto init = find<int (*)(unsigned)>("cuInit");
+		auto count = find<int (*)(int *)>("cuDeviceGetCount");
 		int n = 0;
 
-		if (!library) {
-			why = dlerror();
-			return;
-		}
-		auto init = reinterpret_cast<int (*)(unsigned)>(dlsym(library, "cuInit"));
-		auto count = reinterpret_cast<int (*)(int *)>(dlsym(library, "cuDeviceGetCount"));
-
-		if (!init || !count || init(0) || count(&n) || n < 1) {
-			why = "libcuda.so.1 finds no GPU";
-			return;
-		}
-		set_attribute = reinterpret_cast<decltype(set_attribute)>(
-			dlsym(library, "cuPointerSetAttribute"));
+		has_gpu = init && count && !init(0) && !count(&n) && n > 0;
+		set_attribute = find<decltype(set_attribute)>("cuPointerSetAttribute");
 		// Not before CUDA 11.7.
-		range_handle = reinterpret_cast<decltype(range_handle)>(
-			dlsym(library, "cuMemGetHandleForAddressRange"));
+		range_handle = find<decltype(range_handle)>("cuMemGetHandleForAddressRange");
 	}
 
-	std::string why; // empty: there is a GPU
-	int (*set_attribute)(const void *, int, Pointer) = nullptr;
-	int (*range_handle)(void *, Pointer, size_t, int, unsigned long long) = nullptr;
+	template <typename F> static F find(const char *name)
+	{
+		return reinterpret_cast<F>(dlsym(library().handle, name));
+	}
+
+	bool has_gpu;
+	int (*set_attribute)(const void *, int, Pointer);
+	int (*range_handle)(void *, Pointer, size_t, int, unsigned long long);
 };
 
 const Driver &driver()
@@ -52,10 +65,19 @@ const Driver &driver()
 
 } // namespace
 
+bool gpu_driver_present(std::string &why)
+{
+	why = library().why;
+	return library().handle;
+}
+
 bool gpu_present(std::string &why)
 {
-	why = driver().why;
-	return why.empty();
+	if (!gpu_driver_present(why))
+		return false;
+	if (!driver().has_gpu)
+		why = "libcuda.so.1 finds no GPU";
+	return driver().has_gpu;
 }
 
 Dmabuf gpu_prepare(uintptr_t addr, size_t len)

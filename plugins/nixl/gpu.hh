@@ -12,7 +12,11 @@ struct Dmabuf {
 	uint64_t offset = 0; // where the memory begins in it
 };
 
-// Whether there is a driver with a GPU; if not, why gets the reason.
+// Whether there is a driver; if not, why gets the reason. It is not begun: a process that began it
+// cannot use it after fork().
+bool gpu_driver_present(std::string &why);
+
+// Begin it: whether it finds a GPU.
 bool gpu_present(std::string &why);
 
 // Prepare memory of a GPU for devices that access it.

@@ -35,7 +35,7 @@ abi::MemList get_mems()
 {
 	std::string why;
 
-	if (gpu_present(why))
+	if (gpu_driver_present(why))
 		return { abi::DRAM_SEG, abi::VRAM_SEG };
 	return { abi::DRAM_SEG };
 }
