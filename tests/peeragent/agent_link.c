@@ -183,9 +183,29 @@ static void wish__of_another_topology_is_reported_and_keeps_the_link(void **stat
 	assert_wanted_by("topology t");
 	wish_of(a, "u", NULL);
 	assert_wanted_by("topology u");
+	/* One of our own goes before, and ends. */
+	assert_ok(slime_agent_link_add(a, &to_b));
+	assert_wanted_by("the program");
+	assert_ok(slime_agent_link_remove(a, "b", NULL));
+	assert_wanted_by("topology u");
 	assert_int_equal(n_connects(a), 1);
 	end(a);
 	end(b);
+}
+
+/* The link was there as the peer's. */
+static void wish__for_a_link_of_the_peer_is_reported(void **state)
+{
+	struct slime_agent *a = start("a", NULL, 0), *b = start("b", &to_a, 1);
+
+	(void)state;
+	assert_connected(a, b, NULL);
+	assert_wanted_by("the peer");
+	wish(a, NULL);
+	assert_wanted_by("topology t");
+	assert_int_equal(n_connects(a), 1);
+	end(b);
+	end(a);
 }
 
 static void wish__that_cannot_be_had_is_reported_as_refused(void **state)
@@ -228,6 +248,7 @@ static void wish__that_cannot_be_had_leaves_other_wishes_for_the_link_alone(void
 	/* The peer's. */
 	assert_ok(slime_agent_link_add(b, &to_a));
 	assert_connected(a, b, NULL);
+	assert_wanted_by("topology t");
 	assert_ok(slime_agent_link_remove(b, "a", NULL));
 	assert_true(fakectrl_wait_link("a", "b", "default", SLIME_LINK_REFUSED, LONG_MS));
 	/* A peer that ends. */
@@ -884,6 +905,7 @@ int main(void)
 				       reset),
 		cmocka_unit_test_setup(wish__of_another_topology_is_reported_and_keeps_the_link,
 				       reset),
+		cmocka_unit_test_setup(wish__for_a_link_of_the_peer_is_reported, reset),
 		cmocka_unit_test_setup(wish__that_cannot_be_had_is_reported_as_refused, reset),
 		cmocka_unit_test_setup(
 			wish__that_cannot_be_had_leaves_other_wishes_for_the_link_alone, reset),

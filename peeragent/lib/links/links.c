@@ -126,6 +126,14 @@ static bool update_peer(const struct links *set, struct peer *peer, const char *
 	return true;
 }
 
+/* Its reports say who wants the link. */
+static void set_wish(struct links *set, struct entry *e, const struct wanted *w)
+{
+	e->by = w;
+	if (e->shown && !e->forgotten)
+		publication_change(set->publisher, &e->report);
+}
+
 static void want_entry(struct links *set, struct peer *peer, struct wanted *w)
 {
 	struct entry *e = entry_get(set, peer, topology_profile(w->link));
@@ -142,11 +150,12 @@ static void want_entry(struct links *set, struct peer *peer, struct wanted *w)
 			snprintf(w->shared, sizeof(w->shared), "%s", peer->name);
 		if (e->by->source != LINK_OF_CLUSTER || w->source == LINK_OF_CLUSTER)
 			return;
-		e->by = w; /* the agent's own wish goes before */
+		set_wish(set, e, w); /* the agent's own wish goes before */
 		if (!refused)
 			return;
+	} else {
+		set_wish(set, e, w);
 	}
-	e->by = w;
 	if (w->refusal) {
 		entry_refuse(e);
 		return;
@@ -504,9 +513,11 @@ static void unwant(struct links *set, struct peer *peer, const struct wanted *w)
 		if (e->by != w)
 			continue;
 		next = wanted_by_name(set, peer->name, e->profile, w);
-		e->by = next && !next->refusal ? next : NULL;
-		if (e->by)
+		e->by = NULL;
+		if (next && !next->refusal) {
+			set_wish(set, e, next);
 			continue;
+		}
 		entry_happen(e, LINK_UNWANTED, NULL);
 		if (next)
 			want_entry(set, peer, next);
