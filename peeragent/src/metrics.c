@@ -216,6 +216,43 @@ static void add_totals(struct evbuffer *out, struct slime_agent *agent)
 	}
 }
 
+/* ---- latency ---- */
+
+static void add_latency(struct evbuffer *out, const char *labels, const struct slime_latency *l)
+{
+	static const char name[] = "slime_agent_latency_seconds";
+	uint64_t n = 0;
+
+	for (unsigned b = 0; b < SLIME_LATENCY_BUCKETS - 1; b++) {
+		n += l->counts[b];
+		evbuffer_add_printf(out, "%s_bucket{%s,le=\"%g\"} %llu\n", name, labels,
+				    (double)slime_latency_bound_ns(b) / 1e9, (unsigned long long)n);
+	}
+	evbuffer_add_printf(out, "%s_bucket{%s,le=\"+Inf\"} %llu\n", name, labels,
+			    (unsigned long long)l->n);
+	evbuffer_add_printf(out, "%s_sum{%s} %.9f\n%s_count{%s} %llu\n", name, labels,
+			    (double)l->sum_ns / 1e9, name, labels, (unsigned long long)l->n);
+}
+
+static void add_latencies(struct evbuffer *out, const struct slime_context *ctx)
+{
+	struct slime_latency l;
+	char labels[64];
+
+	add_head(out, "slime_agent_latency_seconds", "histogram",
+		 "how long operations took that succeeded; one of 64 of each link is timed");
+	for (int t = SLIME_TRANSPORT_NONE + 1; t < SLIME_TRANSPORT_MAX; t++)
+		for (int k = 0; k < SLIME_KIND_MAX; k++) {
+			slime_context_latency(ctx, (enum slime_transport)t, (enum slime_op_kind)k,
+					      &l);
+			snprintf(labels, sizeof(labels), "transport=\"%s\",kind=\"%s\"",
+				 slime_transport_name((enum slime_transport)t),
+				 slime_op_kind_name((enum slime_op_kind)k));
+			if (l.n)
+				add_latency(out, labels, &l);
+		}
+}
+
 /* At most MAX_LINKS; NULL with *n 0 when there are none, or no memory. Nothing comes between the
  * two looks: we are on the agent's loop. */
 static struct slime_agent_link_info *read_links(struct slime_agent *agent, size_t *n)
@@ -258,6 +295,7 @@ static void render(void *arg, struct evbuffer *out)
 	add_states(out, links, n);
 	add_operations(out, links, n);
 	add_rails(out, links, n);
+	add_latencies(out, slime_agent_context(m->agent));
 	devices_print(slime_agent_context(m->agent), out);
 	fabric_print(m->fabric, out);
 	services_figures(m->services, add_figure, &(struct figures){ .out = out });

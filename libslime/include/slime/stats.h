@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <slime/context.h>
 #include <slime/export.h>
 
 SLIME_BEGIN_DECLS
@@ -41,6 +42,33 @@ struct slime_endpoint_stats {
 
 SLIME_API void slime_endpoint_stats(const struct slime_endpoint *ep,
 				    struct slime_endpoint_stats *out);
+
+/* ---- latency ---- */
+
+/* Of so many operations of a kind, one of each endpoint is timed. */
+#define SLIME_LATENCY_EVERY   64
+#define SLIME_LATENCY_BUCKETS 23
+
+/* Operations of one kind over one transport that were timed and succeeded. */
+struct slime_latency {
+	uint64_t n;
+	uint64_t sum_ns;
+	/* Those that took longer than the bound of the bucket before, and at most that of this one
+	 * (slime_latency_bound_ns()); the last has no bound. */
+	uint64_t counts[SLIME_LATENCY_BUCKETS];
+};
+
+/* From 250 ns to 5 s; UINT64_MAX for the last bucket. */
+SLIME_API uint64_t slime_latency_bound_ns(unsigned bucket);
+
+/*
+ * How long operations of the context took since it was created, from submit to the end, also over
+ * links that are gone: reads, writes, writes with an immediate, and calls. Of other kinds, which
+ * wait for the program of the peer, and of unknown values all is 0.
+ */
+SLIME_API void slime_context_latency(const struct slime_context *ctx,
+				     enum slime_transport transport, enum slime_op_kind kind,
+				     struct slime_latency *out);
 
 /* ---- RDMA devices ---- */
 

@@ -101,6 +101,7 @@ struct slime_op {
 
 	/* The executor's. */
 	struct sl_list link; /* in the executor's queue */
+	uint64_t start_ns;   /* of an operation that is timed; 0: it is not. Of a call, its timed */
 	struct sl_work work;
 	uint64_t priv[4]; /* the executor's notes */
 };

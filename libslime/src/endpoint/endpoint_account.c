@@ -10,6 +10,11 @@ void sl_endpoint_op_finished(struct slime_op *op)
 	sl_endpoint_op_count(op);
 }
 
+void sl_endpoint_note_latency(struct slime_endpoint *ep, enum slime_op_kind kind, uint64_t start_ns)
+{
+	sl_latency_add(&ep->ctx->latencies.of[ep->transport][kind], sl_clock_ns() - start_ns);
+}
+
 void sl_endpoint_op_abort(struct slime_endpoint *ep, struct slime_op *op)
 {
 	atomic_fetch_sub_explicit(&ep->counters[op->work.kind].submitted, 1, memory_order_relaxed);

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "src/core/op.h"
 #include "src/endpoint/counters.h"
 #include "src/endpoint/endpoint.h"
@@ -21,6 +22,10 @@ static inline void sl_endpoint_count(struct slime_endpoint *ep, enum slime_op_ki
 	if (!status)
 		atomic_fetch_add_explicit(&c->bytes, bytes, memory_order_relaxed);
 }
+
+/* An operation that is timed has succeeded. */
+void sl_endpoint_note_latency(struct slime_endpoint *ep, enum slime_op_kind kind,
+			      uint64_t start_ns);
 
 /* How many of max_pending_ops are left. */
 static inline int64_t sl_endpoint_room(const struct slime_endpoint *ep, uint64_t n_ops,
@@ -42,6 +47,8 @@ static inline void sl_endpoint_op_count(struct slime_op *op)
 	enum slime_op_kind kind = op->work.kind;
 	int status = op->status;
 
+	if (__builtin_expect(op->start_ns != 0, 0) && !status)
+		sl_endpoint_note_latency(ep, kind, op->start_ns);
 	sl_endpoint_count(ep, kind, status, op->bytes);
 	if (status && kind <= SLIME_KIND_WRITE_IMM)
 		atomic_fetch_add_explicit(&ep->failed_bytes[kind], op->work.total,
@@ -56,6 +63,7 @@ static inline void sl_endpoint_op_count(struct slime_op *op)
 static inline int sl_endpoint_op_begin(struct slime_endpoint *ep, struct slime_op *op,
 				       enum slime_op_kind kind)
 {
+	uint64_t n;
 	int ret;
 
 	/* A thread that waits for it makes progress of the other context only. */
@@ -75,7 +83,9 @@ static inline int sl_endpoint_op_begin(struct slime_endpoint *ep, struct slime_o
 	op->owner = ep;
 	op->finished = sl_endpoint_op_finished;
 	op->work.kind = kind;
-	atomic_fetch_add_explicit(&ep->counters[kind].submitted, 1, memory_order_relaxed);
+	n = atomic_fetch_add_explicit(&ep->counters[kind].submitted, 1, memory_order_relaxed);
+	op->start_ns =
+		kind <= SLIME_KIND_WRITE_IMM && sl_latency_is_due(n, n + 1) ? sl_clock_ns() : 0;
 	return 0;
 }
 
@@ -114,6 +124,15 @@ void sl_endpoint_calls_give_back(struct slime_endpoint *ep, uint32_t n);
 
 /* Ops and calls that did not end. */
 uint32_t sl_endpoint_n_pending(struct slime_endpoint *ep);
+
+/* Whether one of the `taken` calls that began last is timed. */
+static inline bool sl_endpoint_call_is_timed(const struct slime_endpoint *ep, uint32_t taken)
+{
+	uint64_t n = atomic_load_explicit(&ep->counters[SLIME_KIND_CALL].submitted,
+					  memory_order_relaxed);
+
+	return sl_latency_is_due(n - taken, n);
+}
 
 /* A call ends: before its op is finished. [token] */
 static inline void sl_endpoint_count_call(struct slime_endpoint *ep, int status, uint64_t bytes)

@@ -34,6 +34,15 @@ size_t slime_context_device_stats(const struct slime_context *ctx, struct slime_
 	return sl_context_check(ctx) ? 0 : t->ops->device_stats(t, out, cap);
 }
 
+void slime_context_latency(const struct slime_context *ctx, enum slime_transport transport,
+			   enum slime_op_kind kind, struct slime_latency *out)
+{
+	*out = (struct slime_latency){ .n = 0 };
+	if ((unsigned)transport < SLIME_TRANSPORT_MAX && (unsigned)kind < SLIME_KIND_MAX &&
+	    !sl_context_check(ctx))
+		sl_latency_read(&ctx->latencies.of[transport][kind], out);
+}
+
 /* ---- attributes ---- */
 
 static int refuse(const char *what)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "src/core/latency.h"
 #include "src/core/op.h"
 #include "src/core/poller.h"
 #include "src/core/rate.h"
@@ -67,6 +68,7 @@ struct slime_context {
 	_Atomic uint32_t n_tidying; /* such threads; what they look at stays until there is none */
 
 	const uint32_t *alive; /* a page that a fork child sees empty */
+	struct sl_latencies latencies;
 };
 
 /* -EPERM in a child after fork, else 0: the first thing every public function asks. */

@@ -23,9 +23,16 @@ void sl_calls_leave_regions(const struct slime_call_args *a)
 		atomic_fetch_sub(&a->reply_mr->region->n_ops, 1);
 }
 
+static inline void note_latency(struct sl_mailbox *mb, const struct slime_call *call, int status)
+{
+	if (__builtin_expect(call->timed, 0) && !status)
+		sl_endpoint_note_latency(mb->ep, SLIME_KIND_CALL, call->op.start_ns);
+}
+
 static inline void finish(struct sl_mailbox *mb, struct slime_call *call, int status)
 {
 	sl_calls_leave_regions(&call->args);
+	note_latency(mb, call, status);
 	sl_endpoint_count_call(mb->ep, status, call->reply_len);
 	sl_call_is_over(call);
 	sl_op_finish(&call->op, status, call->reply_len);
@@ -250,6 +257,7 @@ static inline void end_plain(struct sl_mailbox *mb, struct sl_call_slot *slot, u
 
 	call->reply_at = room;
 	call->reply_len = len;
+	note_latency(mb, call, 0);
 	sl_call_is_over(call);
 	free_slot(mb, slot, n);
 	sl_endpoint_count_call(mb->ep, 0, len);

@@ -134,7 +134,14 @@ __attribute__((always_inline)) static inline void reset(struct slime_call *call,
 	call->flags = 0;
 	call->code = 0;
 	call->has_message = false;
+	call->timed = false;
 	atomic_store_explicit(&call->gave_up, 0, memory_order_relaxed);
+}
+
+static void time_call(struct slime_call *call)
+{
+	call->timed = true;
+	call->op.start_ns = sl_clock_ns();
 }
 
 int slime_call_start(struct slime_endpoint *ep, const struct slime_call_args *args,
@@ -149,6 +156,8 @@ int slime_call_start(struct slime_endpoint *ep, const struct slime_call_args *ar
 	if (ret)
 		return ret;
 	reset(call, args);
+	if (__builtin_expect(sl_endpoint_call_is_timed(ep, 1), 0))
+		time_call(call);
 	ret = sl_calls_begin(ep->mailbox, call);
 	if (ret) {
 		sl_call_is_over(call);
@@ -180,6 +189,8 @@ static uint32_t start_some(struct slime_endpoint *ep, const struct slime_call_it
 		n_ready++;
 	for (uint32_t i = 0; i < n_ready; i++)
 		reset(items[i].call, items[i].args);
+	if (n_ready && sl_endpoint_call_is_timed(ep, taken))
+		time_call(items[0].call);
 	*why = ret ? ret : -EAGAIN;
 	n_begun = sl_calls_begin_many(ep->mailbox, items, n_ready, why);
 	for (uint32_t i = n_begun; i < n_ready; i++) {

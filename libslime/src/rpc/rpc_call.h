@@ -24,12 +24,13 @@ struct slime_call {
 	struct slime_context *ctx;
 	const uint8_t *reply_at;
 	size_t reply_len;
-	_Atomic int gave_up;  /* 0; -ETIMEDOUT or -ECANCELED: how it will end; SL_CALL_OVER */
-	uint32_t plain_room;  /* for its reply, and one byte more; 0: the call is not plain */
-	uint32_t code;	      /* of the handler's error */
-	uint16_t has_message; /* the same; with flags a word that is cleared at once */
-	uint16_t flags;	      /* enum sl_request_flags, once planned */
-	struct slime_op op;   /* pending while the call is */
+	_Atomic int gave_up; /* 0; -ETIMEDOUT or -ECANCELED: how it will end; SL_CALL_OVER */
+	uint32_t plain_room; /* for its reply, and one byte more; 0: the call is not plain */
+	uint32_t code;	     /* of the handler's error */
+	uint8_t has_message; /* the same; with timed and flags a word that is cleared at once */
+	uint8_t timed;	     /* op.start_ns is when it began */
+	uint16_t flags;	     /* enum sl_request_flags, once planned */
+	struct slime_op op;  /* pending while the call is */
 
 	struct sl_rpc *rpc;
 	struct sl_list link; /* in one of the mailbox's lists */
