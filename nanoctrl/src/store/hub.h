@@ -9,6 +9,7 @@
 #include "redis/url.h"
 #include "store/compat.h"
 #include "store/key.h"
+#include "store/scope_leases.h"
 #include "store/store.h"
 
 struct compat_hub;
@@ -24,8 +25,9 @@ struct store_hub {
 	struct compat_hub *compat;
 	struct redis_url url;
 	struct key_names keys;
-	pthread_mutex_t lock; /* stores, and their wakes */
+	pthread_mutex_t lock; /* stores, their wakes, and held */
 	struct store *stores[STORE_LOOPS_MAX];
+	struct scope_leases held;    /* as of n_held */
 	_Atomic uint64_t held_ns;    /* when agents were last seen unable to beat: the reaper's */
 	_Atomic uint64_t refused_ns; /* when a beat was last refused, or perhaps one was */
 	/* Counters of /metrics; every loop adds to them. */

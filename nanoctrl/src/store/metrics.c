@@ -56,6 +56,16 @@ static void render_times(struct store_hub *hub, struct evbuffer *out)
 		name, n, name, (double)atomic_load(&hub->took_us) / 1e6, name, n);
 }
 
+static void render_scopes(struct store_hub *hub, struct evbuffer *out)
+{
+	struct scope_leases held;
+
+	pthread_mutex_lock(&hub->lock);
+	held = hub->held;
+	pthread_mutex_unlock(&hub->lock);
+	scope_leases_render(&held, out);
+}
+
 void store_hub_metrics(struct store_hub *hub, struct evbuffer *out)
 {
 	metrics_counter(out, "store_calls", "Scripts sent to Redis.", &hub->n_calls);
@@ -79,6 +89,7 @@ void store_hub_metrics(struct store_hub *hub, struct evbuffer *out)
 		"Leases of all agents in Redis, as the last look at all scopes found; every server "
 		"of this Redis says the same.",
 		atomic_load(&hub->n_held));
+	render_scopes(hub, out);
 	metrics_counter(out, "events_read", "Events that were read for their followers.",
 			&hub->n_events);
 	metrics_gauge(out, "watchers", "Sessions, streams and long polls that follow events.",

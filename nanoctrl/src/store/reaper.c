@@ -35,13 +35,14 @@ struct reaper {
 	uint64_t asked_ns;	/* when the question that is out was asked */
 	uint64_t tick_ns;	/* of the last tick of the timer; 0: none yet */
 	char run_id[48];
-	char scan[24];	       /* SSCAN cursor over the scopes */
-	uint64_t pass;	       /* over all of them, from 1 */
-	uint64_t n_silent;     /* scopes that were swept in it and have not said what they hold, */
-	uint64_t held;	       /* and the leases of those that have */
-	uint64_t cut_pass;     /* up to this pass it looks for leases that end late */
-	struct sl_list sweeps; /* of scopes, to be made */
-	unsigned n_sweeps;     /* that are out */
+	char scan[24];	   /* SSCAN cursor over the scopes */
+	uint64_t pass;	   /* over all of them, from 1 */
+	uint64_t n_silent; /* scopes that were swept in it and have not said what they hold, */
+	uint64_t held;	   /* and the leases of those that have */
+	struct scope_leases held_of; /* the same by scopes */
+	uint64_t cut_pass;	     /* up to this pass it looks for leases that end late */
+	struct sl_list sweeps;	     /* of scopes, to be made */
+	unsigned n_sweeps;	     /* that are out */
 	bool up;
 	bool busy;    /* an SSCAN is waiting for its answer */
 	bool finding; /* a question for the scopes that are due */
@@ -83,6 +84,7 @@ static void count_held(struct reaper *r, const struct sweep *v, uint64_t held)
 	if (!v->pass || v->pass != r->pass)
 		return;
 	r->held += held;
+	scope_leases_add(&r->held_of, v->scope, held);
 	r->n_silent--;
 }
 
@@ -247,16 +249,27 @@ static void add_sweeps(struct reaper *r, const redisReply *scopes, uint64_t pass
 
 /* ---- a tick of the timer ---- */
 
+static void show_held(struct reaper *r)
+{
+	struct store_hub *hub = r->store->hub;
+
+	atomic_store(&hub->n_held, r->held);
+	pthread_mutex_lock(&hub->lock);
+	hub->held = r->held_of;
+	pthread_mutex_unlock(&hub->lock);
+}
+
 /* A pass over all scopes, of which the answers came before that to the next SSCAN, begins anew. */
 static void begin_pass(struct reaper *r)
 {
 	if (!r->n_silent)
-		atomic_store(&r->store->hub->n_held, r->held);
+		show_held(r);
 	else if (r->cut_pass == r->pass)
 		r->cut_pass++; /* some scopes did not answer */
 	r->pass++;
 	r->n_silent = 0;
 	r->held = 0;
+	r->held_of = (struct scope_leases){ .n = 0 };
 }
 
 /* Late leases are looked for while none may end, and until all scopes have been swept since. */

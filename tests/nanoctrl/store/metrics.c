@@ -3,8 +3,10 @@
 #include "tests/nanoctrl/store/fixture.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <event2/buffer.h>
+#include "store/scope_leases.h"
 
 /* Whether the metrics have this line. */
 static bool metrics_say(struct fixture *f, const char *line)
@@ -45,6 +47,78 @@ static void metrics__say_how_many_leases_are_held_in_all_scopes(void **state)
 	until_metrics_say(f, "\nnanoctrl_leases 3\n");
 	assert_int_equal(fixture_leave(f, &b), 0);
 	until_metrics_say(f, "\nnanoctrl_leases 2\n");
+}
+
+static void metrics__say_how_many_leases_each_scope_holds(void **state)
+{
+	struct fixture *f = *state;
+	struct member a;
+
+	assert_int_equal(fixture_register(f, &a, "node-a", "i1", OWNER_A, false), 0);
+	test_redis_do(&f->redis, "ZADD {other}:nanoctrl:due 99999999999999 node-b");
+	test_redis_do(&f->redis, "ZADD {other}:nanoctrl:due 99999999999999 node-c");
+	test_redis_do(&f->redis, "ZADD {other}:nanoctrl:names 0 node-b");
+	test_redis_do(&f->redis, "SADD nanoctrl:scopes other");
+	until_metrics_say(f, "\nnanoctrl_scope_leases{scope=\"other\"} 2\n");
+	assert_true(metrics_say(f, "\nnanoctrl_scope_leases{scope=\"" SCOPE "\"} 1\n"));
+	assert_true(metrics_say(f, "\nnanoctrl_scopes 2\n"));
+	assert_int_equal(fixture_leave(f, &a), 0);
+	until_metrics_say(f, "\nnanoctrl_scopes 1\n");
+	assert_false(metrics_say(f, "\nnanoctrl_scope_leases{scope=\"" SCOPE "\"}"));
+}
+
+/* ---- the scopes that hold most ---- */
+
+static uint64_t held_by(const struct scope_leases *s, const char *scope)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (!strcmp(s->most[i].scope, scope))
+			return s->most[i].held;
+	return 0;
+}
+
+static void scope_leases__beyond_so_many_are_summed(void **state)
+{
+	static const char others[] = "\nnanoctrl_scope_leases{scope=\"(others)\"} 2550\n";
+	struct scope_leases s = { .n = 0 };
+	struct evbuffer *text = evbuffer_new();
+	struct evbuffer_ptr at;
+	char name[16];
+
+	(void)state;
+	/* Two of each number; those that come late may hold more. */
+	for (unsigned i = 0; i < 2 * SCOPE_LEASES_MAX; i++) {
+		snprintf(name, sizeof(name), "s%03u", i);
+		scope_leases_add(&s, name, 1 + i / 2);
+	}
+	scope_leases_add(&s, "none", 0);
+	scope_leases_add(&s, "s199", 100); /* it came twice */
+	assert_int_equal(s.n, SCOPE_LEASES_MAX);
+	assert_int_equal(s.n_others, SCOPE_LEASES_MAX);
+	assert_int_equal(s.held_by_others, 2 * (50 * 51 / 2));
+	assert_int_equal(held_by(&s, "s199"), 100);
+	assert_int_equal(held_by(&s, "s100"), 51);
+	assert_int_equal(held_by(&s, "s099"), 0);
+	scope_leases_render(&s, text);
+	at = evbuffer_search(text, others, strlen(others), NULL);
+	assert_true(at.pos >= 0);
+	evbuffer_free(text);
+}
+
+static void scope_leases__of_equal_scopes_show_the_first_names(void **state)
+{
+	struct scope_leases s = { .n = 0 };
+	char name[16];
+
+	(void)state;
+	for (unsigned i = SCOPE_LEASES_MAX + 10; i-- > 0;) {
+		snprintf(name, sizeof(name), "s%03u", i);
+		scope_leases_add(&s, name, 7);
+	}
+	assert_int_equal(held_by(&s, "s000"), 7);
+	assert_int_equal(held_by(&s, "s099"), 7);
+	assert_int_equal(held_by(&s, "s100"), 0);
+	assert_int_equal(s.held_by_others, 70);
 }
 
 /* The first lease is to be cut, and cannot be; the other one goes. */
@@ -143,6 +217,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(metrics__say_how_many_leases_are_held_in_all_scopes),
 		TEST(metrics__say_how_many_leases_are_held_without_memory),
+		TEST(metrics__say_how_many_leases_each_scope_holds),
+		cmocka_unit_test(scope_leases__beyond_so_many_are_summed),
+		cmocka_unit_test(scope_leases__of_equal_scopes_show_the_first_names),
 		TEST(metrics__say_whether_redis_serves_and_how_fast),
 		TEST(metrics__say_which_calls_had_no_answer),
 		cmocka_unit_test_setup_teardown(metrics__count_each_lease_that_ended_without_a_word,
