@@ -21,12 +21,14 @@ done < <(sed -n 's/.*- alert: //p' "$work/alerts.yaml")
 say "two agents, and a Prometheus that scrapes all"
 start_control
 for name in node-a node-b; do
-	write_agent $name 'metrics: { listen: "127.0.0.1:0" }' 'regions: [ { name: kv, size: 64KiB } ]' \
+	write_agent $name 'metrics: { listen: "127.0.0.1:0" }' 'regions: [ { name: kv, size: 64KiB } ]' 'services: [ { name: echo }, { name: bench } ]' \
 		"links: [ $([ $name = node-b ] || echo '{ to: node-b }') ]"
 	start_agent $name
 done
 wait_ready node-a node-b
 wait_link 10 node-a node-b default connected
+timeout 120 "$bin/slime-bench" rpc --ctrl "$url" --scope test --from node-a --peer node-b --duration 200ms >"$work/bench.out" 2>&1 ||
+	fail "slime-bench: $(cat "$work/bench.out")"
 targets=$(sed -n 's/.*metrics=//p' "$work/node-a.out" "$work/node-b.out" | paste -sd,)
 curl -sf "$url/metrics" | promtool check metrics || fail "the metrics of nanoctrl"
 curl -sf "http://${targets%%,*}/metrics" | promtool check metrics || fail "the metrics of an agent"
