@@ -126,17 +126,20 @@ uint16_t members_owner_locked(struct members *m, uint64_t hash, unsigned rank)
 	return owner;
 }
 
-uint16_t members_nearest_locked(struct members *m, uint64_t hash, unsigned n)
+uint16_t members_nearest_locked(struct members *m, uint64_t hash, unsigned n,
+				const struct member_set *left_out)
 {
-	uint16_t nearest = members_owner_locked(m, hash, 0);
+	uint16_t nearest = MEMBER_NONE;
 
-	for (unsigned rank = 1; rank < n && nearest != MEMBER_NONE; rank++) {
+	for (unsigned rank = 0; rank < n; rank++) {
 		uint16_t other = members_owner_locked(m, hash, rank);
 
 		if (other == MEMBER_NONE)
 			break;
-		if (m->all[other].transport == SLIME_TRANSPORT_SHM &&
-		    m->all[nearest].transport != SLIME_TRANSPORT_SHM)
+		if (member_set_has(left_out, other))
+			continue;
+		if (nearest == MEMBER_NONE || (m->all[other].transport == SLIME_TRANSPORT_SHM &&
+					       m->all[nearest].transport != SLIME_TRANSPORT_SHM))
 			nearest = other;
 	}
 	return nearest;

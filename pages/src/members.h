@@ -31,6 +31,20 @@ size_t members_list(struct members *members, const uint64_t *hash,
 
 unsigned members_reachable(struct members *members);
 
+struct member_set {
+	uint64_t bits[MEMBERS_MAX / 64];
+};
+
+static inline void member_set_add(struct member_set *set, uint16_t member)
+{
+	set->bits[member / 64] |= UINT64_C(1) << member % 64;
+}
+
+static inline bool member_set_has(const struct member_set *set, uint16_t member)
+{
+	return set->bits[member / 64] >> member % 64 & 1;
+}
+
 /*
  * Find the owner of keys. Between members_lock() and members_unlock() nothing changes.
  * rank 0 is the first owner, rank 1 the second, ...; MEMBER_NONE: there are not so many.
@@ -38,8 +52,9 @@ unsigned members_reachable(struct members *members);
 void members_lock(struct members *members);
 void members_unlock(struct members *members);
 uint16_t members_owner_locked(struct members *members, uint64_t hash, unsigned rank);
-/* Of the first n ranks the one that is nearest by its transport. */
-uint16_t members_nearest_locked(struct members *members, uint64_t hash, unsigned n);
+/* Of the first n ranks without those that are left out the one that is nearest by its transport. */
+uint16_t members_nearest_locked(struct members *members, uint64_t hash, unsigned n,
+				const struct member_set *left_out);
 /* The first owner before those that came less than half a minute ago. */
 uint16_t members_former_owner_locked(struct members *members, uint64_t hash);
 

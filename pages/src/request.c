@@ -175,6 +175,7 @@ static int begin(struct slime_pages_request *req, enum request_kind kind,
 	req->items = items;
 	req->n = n;
 	req->rank = 0;
+	req->silent = (struct member_set){ { 0 } };
 	for (size_t i = 0; i < n; i++)
 		init_item(req, i);
 	atomic_store_explicit(&req->state, REQUEST_RUNS, memory_order_relaxed);

@@ -35,7 +35,8 @@ struct item_state {
 	bool done;
 	bool again;	/* what it asked for a second time */
 	bool former;	/* the former owner was asked */
-	bool lost;	/* the owner died in this round, and another one may have a copy */
+	bool lost;	/* the owner died in this round, or did not answer, and another one may have
+			   a copy */
 	uint8_t n_lost; /* rounds in which that was so */
 };
 
@@ -54,6 +55,7 @@ struct slime_pages_request {
 	uint32_t hold_ms;	       /* of pin */
 	struct slime_pages_stat *stat; /* of stat */
 	unsigned rank;		       /* of the owners of this round */
+	struct member_set silent;      /* they did not answer: no get asks them again */
 	struct slime_pages_item *items;
 	size_t n;
 	struct item_state *states;

@@ -18,7 +18,8 @@ static uint16_t owner_locked(struct slime_pages_request *req, const struct item_
 	if (state->former)
 		return members_former_owner_locked(members, state->id.low);
 	if ((req->kind == REQUEST_GET || req->kind == REQUEST_EXISTS) && req->pages->replicas > 1)
-		return members_nearest_locked(members, state->id.low, req->pages->replicas);
+		return members_nearest_locked(members, state->id.low, req->pages->replicas,
+					      &req->silent);
 	return members_owner_locked(members, state->id.low, req->rank);
 }
 
@@ -37,7 +38,8 @@ static void choose_owners(struct slime_pages_request *req)
 		state->member = owner_locked(req, state);
 		if (state->member != MEMBER_NONE)
 			continue;
-		if (req->rank == 0 && !state->former) {
+		/* Where the last replica did not answer, that stays its status. */
+		if (req->rank == 0 && !state->former && req->items[i].status != -ETIMEDOUT) {
 			req->items[i].status = reads ? -ENOENT : -ENOTCONN;
 			n_dead++;
 		}
@@ -89,7 +91,8 @@ static int add_part(struct slime_pages_request *req, uint16_t member, uint32_t *
 
 static bool is_lost(struct slime_pages_request *req, struct item_state *state, int error)
 {
-	state->lost = part_is_broken(error) && ++state->n_lost < req->pages->replicas;
+	state->lost = (part_is_broken(error) || error == -ETIMEDOUT) &&
+		      ++state->n_lost < req->pages->replicas;
 	state->placed = state->placed && !state->lost;
 	return state->lost;
 }
@@ -106,8 +109,10 @@ static void fail_items(struct slime_pages_request *req, const uint32_t *items, u
 
 		if (req->states[items[k]].done)
 			continue;
-		if (reads && is_lost(req, &req->states[items[k]], error))
+		if (reads && is_lost(req, &req->states[items[k]], error)) {
+			item->status = error == -ETIMEDOUT ? error : -ENOENT;
 			continue;
+		}
 		n_dead += is_dead;
 		if (item->status)
 			item->status = is_dead ? -ENOENT : error;
@@ -278,6 +283,8 @@ static bool judge(struct slime_pages_request *req)
 		if (part->error && part->n) {
 			for (uint32_t k = 0; k < part->n; k++)
 				req->states[part->items[k]].arrived = false;
+			if (part->error == -ETIMEDOUT)
+				member_set_add(&req->silent, part->use.member);
 			fail_items(req, part->items, part->n, part->error);
 		}
 	}

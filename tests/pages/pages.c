@@ -779,11 +779,11 @@ static void stand_still(void *arg, struct slime_rpc_request *req)
 }
 
 /* An owner as start_owner() starts it, with that method. */
-static void start_owner_that_may_stand(struct owner *o, struct stand *stand)
+static void start_owner_that_may_stand(struct owner *o, const char *name, struct stand *stand)
 {
 	struct slime_pages_owner_attr attr = SLIME_PAGES_OWNER_ATTR_INIT;
 	struct slime_rpc_method_attr method = SLIME_RPC_METHOD_ATTR_INIT;
-	struct slime_agent_attr agent = attr_of("owner");
+	struct slime_agent_attr agent = attr_of(name);
 
 	agent.data.tcp_bind = "127.0.0.1";
 	agent.transports[0] = SLIME_TRANSPORT_SHM;
@@ -832,7 +832,7 @@ static void start_still(struct still *s, uint32_t timeout_ms)
 	struct slime_agent_attr user = attr_of("user");
 	struct slime_agent *agent;
 
-	start_owner_that_may_stand(&s->o, &s->stand);
+	start_owner_that_may_stand(&s->o, "owner", &s->stand);
 	s->other = start("third", &link, 1);
 	assert_ok(slime_call_create(slime_agent_context(s->other), NULL, &s->call));
 	user.transports[0] = SLIME_TRANSPORT_TCP;
@@ -906,7 +906,7 @@ static void batch__that_loses_an_owner_in_its_middle_succeeds_at_the_other(void 
 	struct user u;
 
 	(void)state;
-	start_owner_that_may_stand(&o[0], &stand);
+	start_owner_that_may_stand(&o[0], "owner", &stand);
 	start_owner(&o[1], "other", &tenant, 1);
 	third = start("third", &(struct slime_agent_link){ .to = "owner", .profile = "default" },
 		      1);
@@ -942,6 +942,43 @@ static void batch__that_loses_an_owner_in_its_middle_succeeds_at_the_other(void 
 	end_user(&u);
 	end_owner(&o[1]);
 	end_owner(&o[0]);
+}
+
+/* Nothing is known of their places: those whose nearest replica stands still are asked for at the
+ * other one. */
+static void get__of_pages_of_which_one_replica_stands_still_finds_the_other(void **state)
+{
+	struct slime_pages_attr attr = SLIME_PAGES_ATTR_INIT;
+	struct slime_agent_attr reader = attr_of("reader");
+	struct slime_agent *agent;
+	struct stand unused;
+	struct owner other;
+	struct still s;
+	struct user u;
+
+	(void)state;
+	start_still(&s, LONG_MS);
+	start_owner_that_may_stand(&other, "other", &unused);
+	reader.transports[0] = SLIME_TRANSPORT_TCP;
+	reader.data.tcp_bind = "127.0.0.1";
+	attr.owners = two_owners;
+	attr.n_owners = 2;
+	attr.replicas = 2;
+	attr.refresh_ms = 20;
+	attr.timeout_ms = 2000;
+	attr.dir_cache_ttl_ms = 0;
+	agent = start_with(&reader);
+	assert_ok(slime_agent_wait_ready(agent, LONG_MS));
+	open_user(&u, agent, &attr);
+	assert_ok(slime_pages_wait_ready(u.pages, 2, LONG_MS));
+	put_all(&u, 0, 32);
+	begin_to_stand(s.other, &s.stand, s.call);
+	assert_int_equal(get_pages(&u, 0, 32), 32);
+	sem_post(&s.stand.ends);
+	assert_ok(slime_call_wait(s.call, LONG_MS));
+	end_user(&u);
+	end_owner(&other);
+	end_still(&s);
 }
 
 static void own_method(void *arg, struct slime_rpc_request *req)
@@ -1137,6 +1174,7 @@ int main(void)
 		CASE(put__to_an_owner_that_stands_still_times_out),
 		CASE(get__of_pages_of_an_owner_that_stands_still_is_a_miss),
 		CASE(batch__that_loses_an_owner_in_its_middle_succeeds_at_the_other),
+		CASE(get__of_pages_of_which_one_replica_stands_still_finds_the_other),
 		CASE(owner_create__that_is_refused_leaves_no_method),
 		CASE(owner_destroy__before_the_agent_starts_takes_its_methods_back),
 	};

@@ -212,7 +212,8 @@ struct slime_pages_item {
 					     *   -EACCES    the owner does not let this agent use the tenant
 					     *   -ENOTCONN  put, delete, pin: no owner is there
 					     *   -ECONNRESET  put, delete, pin: the owner died, and may have done it
-					     *   -ETIMEDOUT   the owner does not answer, and may have done it
+					     *   -ETIMEDOUT   the owner does not answer, and may have done it; get,
+					     *              exists: none of the replicas does
 					     *   -EIO       put: the bytes changed while the owner read them
 					     *   -EAGAIN    too much is under way
 					     *   -EINVAL    the key is empty or too long */
