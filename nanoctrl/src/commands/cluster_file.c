@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/utf8.h"
 #include "cli/yaml/arena.h"
 #include "cli/yaml/yaml.h"
 #include "model/out.h"
@@ -100,13 +101,17 @@ void cluster_file_complain(const struct cluster_file *file, const char *field, c
 {
 	const struct cli_node *at = file->root ? find(file->root, field) : NULL;
 	const struct cli_place *place = NULL;
+	char text[512];
 
+	/* It names keys of the file. */
+	snprintf(text, sizeof(text), "%s", message);
+	sl_utf8_make_printable(text);
 	if (at)
 		place = at->key_place.line ? &at->key_place : &at->place;
 	if (place && place->line)
-		fprintf(stderr, "%s:%u:%u: %s\n", file->path, place->line, place->column, message);
+		fprintf(stderr, "%s:%u:%u: %s\n", file->path, place->line, place->column, text);
 	else
-		fprintf(stderr, "%s: %s\n", file->path, message);
+		fprintf(stderr, "%s: %s\n", file->path, text);
 }
 
 /* ---- a file ---- */
@@ -142,9 +147,12 @@ static int refuse_nothing(const struct cluster_file *file, const struct cli_node
 
 	if (n->type == CLI_NODE_SCALAR && n->key && cli_node_is_nothing(n)) {
 		const struct cli_place *at = &n->key_place;
+		char key[256];
 
+		snprintf(key, sizeof(key), "%s", n->key);
+		sl_utf8_make_printable(key);
 		fprintf(stderr, "%s:%u:%u: %s says nothing\n", file->path, at->line, at->column,
-			n->key);
+			key);
 		return -EINVAL;
 	}
 	for (const struct cli_node *c = n->first; c && !ret; c = c->next)
@@ -192,21 +200,26 @@ static int check(struct cluster_file *file)
 	return ret;
 }
 
+int cluster_file_load(struct cluster_file *file, const char *path, const char *text, size_t len)
+{
+	int ret;
+
+	*file = (struct cluster_file){ .arena = cli_arena_create() };
+	file->path = file->arena ? cli_arena_strdup(file->arena, path) : NULL;
+	ret = file->path ? parse(file, text, len) : -ENOMEM;
+	return ret ? ret : check(file);
+}
+
 static int read_file(struct cluster_file *file, const char *path)
 {
 	char *text = NULL;
 	size_t len;
-	int ret;
+	int ret = read_all(path, &text, &len);
 
-	file->arena = cli_arena_create();
-	file->path = file->arena ? cli_arena_strdup(file->arena, path) : NULL;
-	if (!file->path)
-		return -ENOMEM;
-	ret = read_all(path, &text, &len);
 	if (!ret)
-		ret = parse(file, text, len);
+		ret = cluster_file_load(file, path, text, len);
 	free(text);
-	return ret ? ret : check(file);
+	return ret;
 }
 
 /* ---- several ---- */
@@ -282,12 +295,16 @@ int cluster_files_read(struct cluster_files *out, const char *path)
 	return ret ? ret : check_names(out);
 }
 
+void cluster_file_fini(struct cluster_file *file)
+{
+	free(file->json);
+	cli_arena_destroy(file->arena);
+}
+
 void cluster_files_free(struct cluster_files *files)
 {
-	for (size_t i = 0; i < files->n; i++) {
-		free(files->list[i].json);
-		cli_arena_destroy(files->list[i].arena);
-	}
+	for (size_t i = 0; i < files->n; i++)
+		cluster_file_fini(&files->list[i]);
 	free(files->list);
 	*files = (struct cluster_files){ .n = 0 };
 }

@@ -22,6 +22,10 @@ struct cluster_files {
 int cluster_files_read(struct cluster_files *out, const char *path);
 void cluster_files_free(struct cluster_files *files);
 
+/* The same of the text of one file. Also after an error the caller calls cluster_file_fini(). */
+int cluster_file_load(struct cluster_file *file, const char *path, const char *text, size_t len);
+void cluster_file_fini(struct cluster_file *file);
+
 /* Says on standard error what is wrong with a member, "links[2].profile", at its place in the file.
  */
 void cluster_file_complain(const struct cluster_file *file, const char *field, const char *message);
