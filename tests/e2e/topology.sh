@@ -38,7 +38,10 @@ grep -q '^  + {"from":"role=prefill"' "$work/diff" || fail "$(cat "$work/diff")"
 ctl get topologies --scope test | grep -q serving && fail "diff applied it"
 
 say "applied before anybody is there"
-ctl apply -f "$work/serving.yaml" >"$work/apply" || fail "$(cat "$work/apply")"
+ctl apply -f "$work/serving.yaml" >"$work/apply" 2>"$work/warned" || fail "$(cat "$work/apply")"
+for warning in 'no registered agent matches role=prefill' 'absent: role=decode: 0 of 2 are registered'; do
+	grep -qxF "$work/serving.yaml: warning: $warning" "$work/warned" || fail "$(cat "$work/warned")"
+done
 ctl diff -f "$work/serving.yaml" >"$work/diff" || fail "what was applied is different: $(cat "$work/diff")"
 wait_for 5 topology_is 'serving.* waiting .* 3 ' || fail "$(cat "$work/topologies")"
 
@@ -71,6 +74,41 @@ ctl explain prefill-0 --scope test >"$work/explained"
 grep -q 'wanted by  *topology serving$' "$work/explained" || fail "$(cat "$work/explained")"
 grep -q 'wanted by  *the agent$' "$work/explained" || fail "$(cat "$work/explained")"
 
+say "the file of a node goes before a topology, and both ends say who wants the link"
+printf 'version: 1\nname: other\nscope: test\nlinks:\n  - { pairs: [[prefill-0, decode-0]], profile: own, transports: [shm] }\n' >"$work/other.yaml"
+connects_own() {
+	grep -c 'link decode-0/own is connected over tcp' "$work/prefill-0.err"
+}
+before=$(connects_own)
+ctl apply -f "$work/other.yaml" >/dev/null || fail "apply: $?"
+both_say() {
+	ctl explain prefill-0 decode-0 --scope test | grep -A12 'profile own: connected over tcp' | grep -q 'wanted by  *the agent$' &&
+		ctl explain decode-0 prefill-0 --scope test | grep -A12 'profile own: connected over tcp' | grep -q 'wanted by  *topology other$'
+}
+wait_for 10 both_say || fail "$(ctl explain prefill-0 decode-0 --scope test; ctl explain decode-0 prefill-0 --scope test)"
+[ "$(connects_own)" -eq "$before" ] || fail "the link of the file was made anew"
+ctl delete topology other --scope test >/dev/null || fail "delete: $?"
+wait_link 10 prefill-0 decode-0 own connected tcp
+
+say "a link that another topology names is refused at its place, and taken over with --force"
+mkdir "$work/dir"
+printf 'version: 1\nname: one\nscope: test\nlinks:\n  - { pairs: [[x, y]] }\n' >"$work/dir/one.yaml"
+printf 'version: 1\nname: two\nscope: other\nlinks:\n  - { pairs: [[x, y]] }\n' >"$work/dir/two.yml"
+ctl apply -f "$work/dir" >"$work/apply" || fail "a directory of two scopes: $(cat "$work/apply")"
+grep -qx 'topology two (scope other): created' "$work/apply" || fail "$(cat "$work/apply")"
+printf 'version: 1\nname: three\nscope: test\nlinks:\n  - { mesh: "role=x" }\n  - { pairs: [[v, w], [y, x]] }\n' >"$work/three.yaml"
+! ctl apply -f "$work/three.yaml" 2>"$work/conflict" || fail "it was applied"
+grep -qxF "$work/three.yaml:6:23: links[1].pairs[1] names a link of topology one; --force takes it over" "$work/conflict" ||
+	fail "$(cat "$work/conflict")"
+ctl apply -f "$work/three.yaml" --force --dry-run >"$work/dry" || fail "dry run: $?"
+grep -qx 'topology one (scope test): changed' "$work/dry" || fail "$(cat "$work/dry")"
+! ctl get topologies --scope test | grep -q '^three ' || fail "a dry run applied it"
+ctl apply -f "$work/three.yaml" --force >"$work/apply" 2>&1 || fail "force: $(cat "$work/apply")"
+ctl get topologies --scope test -o json | grep -q '"name":"one".*"links":\[\]' || fail "$(ctl get topologies --scope test -o json)"
+for name in one three; do
+	ctl delete topology $name --scope test >/dev/null || fail "delete $name: $?"
+done
+
 say "an agent that cannot have a link refuses it, with the reason"
 printf 'version: 1\nname: over-tcp\nscope: test\nlinks:\n  - { pairs: [[prefill-0, decode-1]], profile: bulk, transports: [tcp] }\n' >"$work/over-tcp.yaml"
 ctl apply -f "$work/over-tcp.yaml" >/dev/null || fail "apply: $?"
@@ -94,6 +132,13 @@ grep -q 'absent: role=decode: 1 of 2 are registered' "$work/missing" || fail "$(
 start_agent decode-1
 wait_link 10 prefill-0 decode-1 kv connected
 wait_link 10 decode-0 decode-1 move connected
+
+say "an agent that leaves is left out at once"
+end decode-1
+[ "$status" -eq 0 ] || fail "decode-1 ended with $status"
+wait_for 10 no_link prefill-0 decode-1 || fail "the link is wanted on"
+start_agent decode-1
+wait_link 10 prefill-0 decode-1 kv connected
 
 # Its lease ends, and its list is gone; the link is whole.
 say "an agent that stands still keeps its links"
@@ -128,6 +173,7 @@ wait_for 10 no_link decode-0 decode-1 move || fail "$(links)"
 wait_for 10 no_link prefill-0 decode-1 kv || fail "$(links)"
 wait_link 5 prefill-0 decode-0 own connected
 ! ctl delete topology serving --scope test 2>"$work/deleted" || fail "it was there"
+grep -qxF 'nanoctrl: there is no topology "serving" in scope test; --scope names another scope' "$work/deleted" || fail "$(cat "$work/deleted")"
 
 for node in prefill-0 decode-0 decode-1; do
 	end "$node"

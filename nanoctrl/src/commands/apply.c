@@ -3,12 +3,17 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/utf8.h"
 #include "cli/options/option.h"
 #include "cli/output/output.h"
+#include "cli/output/quote.h"
+#include "cli/yaml/yaml.h"
 #include "commands/cluster_file.h"
 #include "commands/topology_call.h"
 #include "model/out.h"
@@ -16,6 +21,9 @@
 
 #define EXIT_CHANGES 3
 #define WISH_SHOWN   400 /* bytes: a list of pairs may be long */
+#define NOTE_SHOWN   1024
+#define EXPANDED_MS  1000 /* it takes some milliseconds */
+#define LOOK_MS	     20
 
 /* ---- applying ---- */
 
@@ -45,6 +53,18 @@ static char *body_of(const struct cluster_files *files, const char *scope,
 	return out_finish(&o);
 }
 
+/* What is wrong with a file, whose place in the body the message names first. */
+static void complain_of(const struct cluster_file *file, const char *field, const char *message,
+			bool conflict)
+{
+	char text[512];
+	const char *own = !strncmp(message, "topologies[", 11) ? strstr(message, "].") : NULL;
+
+	snprintf(text, sizeof(text), "%s%s", own ? own + 2 : message,
+		 conflict ? "; --force takes it over" : "");
+	cluster_file_complain(file, field, text);
+}
+
 /* The server names the place as "topologies[1].links[0]". */
 static void complain(const struct topology_call *c, const struct cluster_files *files,
 		     const char *scope, const struct options *options)
@@ -58,8 +78,8 @@ static void complain(const struct topology_call *c, const struct cluster_files *
 	for (size_t i = 0; rest && *rest == ']' && i < files->n; i++) {
 		if (strcmp(scope_of(&files->list[i], options), scope) != 0 || which--)
 			continue;
-		cluster_file_complain(&files->list[i], rest[1] == '.' ? rest + 2 : "",
-				      c->error.message);
+		complain_of(&files->list[i], rest[1] == '.' ? rest + 2 : "", c->error.message,
+			    !strcmp(c->error.code, "conflict"));
 		return;
 	}
 	topology_call_complain(c);
@@ -104,6 +124,93 @@ static size_t print_changes(struct json_slice answer, const char *scope, bool pr
 	return n;
 }
 
+/* ---- what the expansion found ---- */
+
+/* Links between named agents alone need no agent that is registered. */
+static bool has_selectors(const struct cluster_file *file)
+{
+	const struct cli_node *links = cli_node_find(file->root, "links");
+
+	if (cli_node_find(file->root, "agents"))
+		return true;
+	for (const struct cli_node *wish = links ? links->first : NULL; wish; wish = wish->next)
+		if (!cli_node_find(wish, "pairs"))
+			return true;
+	return false;
+}
+
+static void print_notes(const struct cluster_file *file, struct json_slice result)
+{
+	struct json_slice key, note;
+	char text[NOTE_SHOWN];
+	struct json_walk w;
+
+	if (!json_walk_init(&w, obs_member(result, "notes")))
+		return;
+	while (json_walk_next(&w, &key, &note))
+		if (note.len < sizeof(text) && json_unquote(note, text) >= 0) {
+			sl_utf8_make_printable(text);
+			fprintf(stderr, "%s: warning: %s\n", file->path, text);
+		}
+}
+
+/* The result of the expansion of a file's topology as it is now; at is NULL before that. */
+static struct json_slice result_of(const struct cluster_file *file, struct json_slice answer)
+{
+	struct json_slice key, one, result;
+	struct json_walk w;
+	char name[256];
+
+	if (!json_walk_init(&w, obs_member(answer, "topologies")))
+		return (struct json_slice){ .at = NULL };
+	while (json_walk_next(&w, &key, &one)) {
+		obs_text(one, "name", name, sizeof(name));
+		result = obs_member(one, "result");
+		if (!strcmp(name, file->name) &&
+		    obs_number(result, "revision") == obs_number(one, "revision"))
+			return result;
+	}
+	return (struct json_slice){ .at = NULL };
+}
+
+/* false: one of the scope was not expanded yet. */
+static bool print_warnings(const struct cluster_files *files, const char *scope,
+			   const struct options *options, struct json_slice answer)
+{
+	for (int print = 0; print < 2; print++)
+		for (size_t i = 0; i < files->n; i++) {
+			const struct cluster_file *file = &files->list[i];
+			struct json_slice result;
+
+			if (strcmp(scope_of(file, options), scope) != 0 || !has_selectors(file))
+				continue;
+			result = result_of(file, answer);
+			if (!result.at)
+				return false;
+			if (print)
+				print_notes(file, result);
+		}
+	return true;
+}
+
+/* A selector that matches nobody yet, an agent that is not there, a conflict: for those who wait,
+ * as soon as it is known. */
+static void warn(struct topology_call *c, const struct cluster_files *files, const char *scope,
+		 const struct options *options)
+{
+	uint64_t deadline = sl_deadline_ns(EXPANDED_MS);
+	bool any = false;
+
+	for (size_t i = 0; i < files->n; i++)
+		any |= !strcmp(scope_of(&files->list[i], options), scope) &&
+		       has_selectors(&files->list[i]);
+	while (any && !topology_call_list(c) && !print_warnings(files, scope, options, c->answer) &&
+	       sl_clock_ns() < deadline)
+		poll(NULL, 0, LOOK_MS);
+}
+
+/* ---- a scope ---- */
+
 static int apply_scope(const struct settings *settings, const struct options *options,
 		       const struct runtime *rt, const struct cluster_files *files,
 		       const char *scope, bool dry_run, size_t *n_changes)
@@ -131,6 +238,9 @@ static int apply_scope(const struct settings *settings, const struct options *op
 		complain(&c, files, scope, options);
 	else
 		*n_changes += print_changes(c.answer, scope, options->prune);
+	fflush(stdout);
+	if (!ret && !dry_run)
+		warn(&c, files, scope, options);
 	topology_call_close(&c);
 	free(body);
 	return ret;
@@ -156,7 +266,7 @@ int apply_run(const struct settings *settings, const struct options *options,
 	int ret;
 
 	if (!options->file)
-		return cli_usage_error(&nanoctrl_program, "-f names the file or the directory");
+		return cli_usage_error(&nanoctrl_program, "-f FILE or -f DIRECTORY is missing");
 	ret = cluster_files_read(&files, options->file);
 	for (size_t i = 0; i < files.n && !ret; i++)
 		if (!was_applied(&files, i, options))
@@ -167,8 +277,8 @@ int apply_run(const struct settings *settings, const struct options *options,
 		fprintf(stderr, "nanoctrl: %s\n", strerror(ENOMEM));
 	if (ret)
 		return 1;
-	if (dry_run)
-		printf("nothing was changed: this only says what would be\n");
+	if (dry_run && n_changes)
+		printf("nothing was changed: nanoctrl apply makes these changes\n");
 	return diff && n_changes ? EXIT_CHANGES : 0;
 }
 
@@ -178,6 +288,7 @@ int delete_run(const struct settings *settings, const struct options *options,
 	       const struct runtime *rt, const struct cli_args *args)
 {
 	const char *name = args->operands[0];
+	char quoted[CLI_QUOTE_MAX];
 	struct topology_call c;
 	int ret;
 
@@ -191,7 +302,10 @@ int delete_run(const struct settings *settings, const struct options *options,
 	else if (json_is(obs_member(c.answer, "deleted"), "true"))
 		printf("topology %s deleted\n", name);
 	else
-		fprintf(stderr, "nanoctrl: there is no topology %s\n", name);
+		fprintf(stderr,
+			"nanoctrl: there is no topology %s in scope %s; --scope names another "
+			"scope\n",
+			cli_quote(quoted, name), options->scope ? options->scope : "default");
 	if (!ret && !json_is(obs_member(c.answer, "deleted"), "true"))
 		ret = -ENOENT;
 	topology_call_close(&c);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "commands/rows.h"
 
 struct source {
@@ -220,8 +221,8 @@ static void note_topology(struct links_list *l, struct json_slice row)
 	obs_text(result, "state", t->state, sizeof(t->state));
 	t->note[0] = '\0';
 	if (json_walk_init(&w, obs_member(result, "notes")) && json_walk_next(&w, &key, &note) &&
-	    note.len < sizeof(t->note))
-		json_unquote(note, t->note);
+	    note.len < sizeof(t->note) && json_unquote(note, t->note) >= 0)
+		sl_utf8_make_printable(t->note); /* labels of agents are in it */
 }
 
 /* ---- all of it ---- */
