@@ -202,6 +202,30 @@ static void start_numbered(struct end *e, struct numbered *n, uint64_t number)
 	assert_ok(slime_call_start(e->ep, &args, n->call));
 }
 
+/* Nobody else makes progress of a's context. */
+static void call_test__of_a_manual_context_makes_progress(void **state)
+{
+	struct pair_attr attr = PAIR_ATTR_INIT;
+	uint64_t end = now_ms() + PATIENCE_MS, in = 0, out = 7;
+	struct slime_call *call;
+	struct pair *p;
+
+	(void)state;
+	attr.manual_a = true;
+	p = pair_create(&attr);
+	assert_ok(slime_rpc_service_create(p->b.ctx, &p->b.service));
+	offer(&p->b, "echo", echo, 0);
+	pair_create_endpoints(p, &attr);
+	pair_connect(p);
+	call = start(&p->a, "echo", &out, &in, sizeof(out));
+	while (!slime_call_test(call) && now_ms() < end)
+		;
+	assert_true(slime_call_test(call));
+	finish(call, sizeof(in));
+	assert_int_equal(in, 7);
+	pair_close(p);
+}
+
 static void call__ten_thousand_in_flight_each_end_once_with_their_own_reply(void **state)
 {
 	struct pair *p = *state;
@@ -439,6 +463,7 @@ static const struct CMUnitTest tests[] = {
 	WITH_SERVICES(call__of_many_mib_both_ways_at_once_returns_the_bytes),
 	WITH_SERVICES(call__ten_thousand_in_flight_each_end_once_with_their_own_reply),
 	WITH_SERVICES(reply__after_the_deadline_reaches_nobody),
+	cmocka_unit_test(call_test__of_a_manual_context_makes_progress),
 	cmocka_unit_test(service__of_thousands_of_methods_finds_each),
 	cmocka_unit_test(reply__to_a_client_that_was_killed_is_econnreset),
 	cmocka_unit_test(handler__of_a_long_request_sees_no_bytes_from_after_its_caller_closed),

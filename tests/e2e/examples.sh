@@ -122,6 +122,13 @@ await_wanted exchange "m0-m2 m0-m3 m2-m3"
 join m1 "role: expert"
 await_wanted exchange "m0-m1 m0-m2 m0-m3 m1-m2 m1-m3 m2-m3"
 whole exchange
+say "an expert that leaves"
+end m3
+[ "$status" -eq 0 ] || fail "m3 ended with $status"
+await_wanted exchange "m0-m1 m0-m2 m1-m2"
+join m3 "role: expert"
+await_wanted exchange "m0-m1 m0-m2 m0-m3 m1-m2 m1-m3 m2-m3"
+whole exchange
 
 # An agent that comes and goes, beside links that stay.
 say "a flapping agent makes no work for the links of others"
@@ -129,6 +136,13 @@ connects_of() {
 	grep -c 'link m3/default is connected' "$work/m2.err"
 }
 connected=$(connects_of)
+# An agent that no wish is about: its list is not written again.
+join aside "role: none"
+revision_of() {
+	curl -sf "$url/v1/agents/$1/wanted?scope=test" | grep -o '"revision":[0-9]*,"known":true'
+}
+wait_for 10 revision_of aside || fail "aside has no list"
+revision=$(revision_of aside)
 for _ in 1 2 3; do
 	end m1 KILL
 	await_wanted exchange "m0-m2 m0-m3 m2-m3"
@@ -137,4 +151,5 @@ for _ in 1 2 3; do
 done
 whole exchange
 [ "$(connects_of)" -eq "$connected" ] || fail "the link of m2 and m3 was touched"
-drop exchange m0 m1 m2 m3
+[ "$(revision_of aside)" = "$revision" ] || fail "the list of an agent without links was written"
+drop exchange m0 m1 m2 m3 aside

@@ -252,6 +252,54 @@ static void list__of_wanted_links_is_read_in_pages_of_one_revision(void **state)
 	api_answer_fini(&a);
 }
 
+/* As if its event had been lost. */
+static void topology__that_changed_without_an_event_is_expanded_by_the_sweep(void **state)
+{
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	char lease[512];
+
+	join(f, "node-a", lease);
+	assert_int_equal(put(f, &a, "t", "", T("t", "{\"pairs\":[[\"node-a\",\"b\"]]}")), 200);
+	await_wanted(f, "node-a", "b/default");
+	test_redis_do(&f->redis, "HDEL {demo}:nanoctrl:topologies t");
+	test_redis_do(&f->redis, "HINCRBY {demo}:nanoctrl:topology revision 1");
+	await_wanted(f, "node-a", "");
+	api_answer_fini(&a);
+}
+
+#define N_MANY 260 /* a mesh of them is 33,670 links */
+
+static void register__is_not_refused_where_a_topology_comes_to_too_many_links(void **state)
+{
+	static const char agent[] = "{\"incarnation\":\"i\",\"owner_key\":\"" OWNER_KEY_A
+				    "\",\"labels\":{\"role\":\"many\"}}";
+	struct api_fixture *f = *state;
+	struct api_answer a = { .status = 0 };
+	char target[300], lease[512];
+
+	for (int i = 0; i < N_MANY; i++) {
+		snprintf(target, sizeof(target), "/v1/agents/m%03d?scope=demo&order=1", i);
+		assert_int_equal(api_do(f, &a, "PUT", target, NULL, agent), 201);
+	}
+	join(f, "node-a", lease);
+	assert_int_equal(put(f, &a, "small", "", T("small", "{\"pairs\":[[\"node-a\",\"b\"]]}")),
+			 200);
+	assert_int_equal(put(f, &a, "large", "",
+			     T("large", "{\"mesh\":\"role=many\",\"profile\":\"p\"},"
+					"{\"mesh\":\"role=many\",\"profile\":\"q\"},"
+					"{\"mesh\":\"role=many\",\"profile\":\"r\"}")),
+			 200);
+	await_state(f, "large", "TooManyLinks");
+	await_state(f, "small", "ok");
+	await_wanted(f, "node-a", "b/default");
+	await_wanted(f, "m000", "");
+	assert_int_equal(api_do(f, &a, "PUT", "/v1/agents/m999?scope=demo&order=1", NULL, agent),
+			 201);
+	await_wanted(f, "m999", "");
+	api_answer_fini(&a);
+}
+
 static void put__of_an_older_revision_is_stale(void **state)
 {
 	struct api_fixture *f = *state;
@@ -447,6 +495,12 @@ static void overlap__by_expansion_is_conflicted(void **state)
 		    T("a-second", "{\"from\":\"role=node-b\",\"to\":\"role=node-a\",\"qps\":4}")),
 		200);
 	await_state(f, "a-second", "Conflicted");
+	assert_int_equal(api_do(f, &a, "GET", "/v1/topologies/a-second?scope=demo", NULL, NULL),
+			 200);
+	assert_string_equal(
+		api_text(&a, "topology", "result", "notes", "0", NULL),
+		"Conflicted: node-a - node-b (default) has other parameters in topology "
+		"z-first, which has the link");
 	await_state(f, "z-first", "ok");
 	await_wanted(f, "node-a", "node-b/default");
 	assert_int_equal(drop(f, &a, "z-first"), 200);
@@ -465,6 +519,8 @@ int main(void)
 		TEST(list__of_scopes_counts_agents_and_topologies),
 		TEST(list__of_wanted_links_has_those_of_all_agents),
 		TEST(list__of_wanted_links_is_read_in_pages_of_one_revision),
+		TEST(topology__that_changed_without_an_event_is_expanded_by_the_sweep),
+		TEST(register__is_not_refused_where_a_topology_comes_to_too_many_links),
 		TEST(put__of_an_older_revision_is_stale),
 		TEST(put__of_a_link_of_another_topology_is_a_conflict),
 		TEST(put__of_several_is_all_or_nothing),
