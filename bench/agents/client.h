@@ -29,7 +29,7 @@ struct client {
 	const struct settings *settings;
 	struct slime_agent *agent;
 	pthread_mutex_t lock;		  /* trouble is written by the agent's loop */
-	char trouble[CLIENT_TROUBLE_MAX]; /* why we are not registered, "" when nobody knows */
+	char trouble[CLIENT_TROUBLE_MAX]; /* why we are not registered, "" when it is not known */
 	struct slime_endpoint *from;	  /* NULL: this process initiates */
 	const struct client_role *role;	  /* NULL: the agent offers nothing */
 	void *state;			  /* of the role; NULL until it is prepared */

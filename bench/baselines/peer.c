@@ -65,7 +65,7 @@ static int run_apart(int (*run)(const struct peer_options *o), const struct peer
 	if (pid < 0)
 		return -errno;
 	if (!pid) {
-		/* It may have died before that: then nobody tells us. */
+		/* It may have died before that: then no event reports it. */
 		if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
 			_exit(ESRCH);
 		exit(-run(o));

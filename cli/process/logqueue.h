@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines that wait for a thread to write them, so that nobody who says one waits for a disk or for a
- * reader: a ring, and the thread that empties it, many lines by one system call. While nothing is
- * written the ring fills, and lines beyond it are dropped and counted; the log says how many when
- * it takes lines again, or when it ends.
+ * Lines that wait for a thread to write them, so that no thread that logs one waits for a disk or
+ * for a reader: a ring, and the thread that empties it, many lines by one system call. While
+ * nothing is written the ring fills, and lines beyond it are dropped and counted; the log says how
+ * many when it takes lines again, or when it ends.
  */
 #ifndef CLI_LOGQUEUE_H
 #define CLI_LOGQUEUE_H

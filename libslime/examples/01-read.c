@@ -41,13 +41,13 @@ static void bob(int channel)
 	tell(channel, desc, len);
 	len = hear(channel, desc, sizeof(desc));
 
-	/* Whatever takes time has an op, its future: start it, wait for it, look how it ended. */
+	/* Work that takes time has an op, its future: start it, wait for it, read its result. */
 	TRY(slime_op_create(ctx, NULL, &op));
 	TRY(slime_endpoint_connect(ep, desc, len, 5000, op));
 	TRY(slime_op_wait(op, -1));
 	TRY(slime_op_status(op));
 
-	/* The region has a descriptor, too. Who has it and a link to us can read. */
+	/* The region has a descriptor, too. A peer that has it and a link to us can read. */
 	len = (size_t)TRY(slime_mr_export(mr, desc, sizeof(desc)));
 	tell(channel, desc, len);
 
@@ -77,7 +77,7 @@ static void alice(int channel)
 	TRY(slime_context_create(NULL, &ctx));
 	TRY(slime_op_create(ctx, NULL, &op));
 
-	/* Where the bytes go is a region, too. Nobody else reaches it, so any memory will do. */
+	/* Where the bytes go is a region, too. No peer reaches it, so any memory will do. */
 	TRY(slime_mr_create(ctx, mine, sizeof(mine), 0, &mr));
 
 	TRY(slime_endpoint_create(ctx, NULL, &ep));

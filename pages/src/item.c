@@ -10,7 +10,7 @@ uint64_t item_room(const struct slime_pages_item *item)
 	return len;
 }
 
-void item_settle(struct slime_pages_request *req, uint32_t i, int status)
+void item_finish(struct slime_pages_request *req, uint32_t i, int status)
 {
 	req->items[i].status = status;
 	req->states[i].done = true;

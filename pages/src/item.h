@@ -11,6 +11,6 @@ uint64_t item_room(const struct slime_pages_item *item);
 uint64_t item_checksum(const struct slime_pages_item *item, uint32_t len);
 
 /* The item is done, with this status. */
-void item_settle(struct slime_pages_request *req, uint32_t i, int status);
+void item_finish(struct slime_pages_request *req, uint32_t i, int status);
 
 #endif

@@ -196,7 +196,7 @@ static void take_place(struct part *part, uint32_t i, const struct pages_found *
 	places_put(req->pages->places, state->id, now_ns, &state->at);
 	if (found->place.len > item_room(item)) {
 		item->len = found->place.len;
-		item_settle(req, i, -EMSGSIZE);
+		item_finish(req, i, -EMSGSIZE);
 		return;
 	}
 	state->placed = true;

@@ -151,7 +151,7 @@ static void init_item(struct slime_pages_request *req, size_t i)
 	if (req->kind == REQUEST_GET)
 		item->len = 0;
 	if (!item->key_len || item->key_len > SLIME_PAGES_KEY_MAX)
-		item_settle(req, (uint32_t)i, -EINVAL);
+		item_finish(req, (uint32_t)i, -EINVAL);
 	else
 		req->states[i].id = page_hash(item->key, item->key_len, 0);
 }

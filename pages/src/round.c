@@ -213,7 +213,7 @@ static bool judge_get(struct slime_pages_request *req, uint32_t i)
 
 	if (state->arrived && is_right(req, i)) {
 		req->items[i].len = state->at.place.len;
-		item_settle(req, i, 0);
+		item_finish(req, i, 0);
 		return false;
 	}
 	if (state->arrived) {

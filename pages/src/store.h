@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The pages of one tenant: memory, an index of keys, and what is evicted when it is full. It knows
- * no peers: whoever puts a page copies the bytes between page_store_reserve() and
+ * no peers: the caller that puts a page copies the bytes between page_store_reserve() and
  * page_store_commit().
  *
  * The memory is cut into slabs of equal size. A slab belongs to one size class while it is in use

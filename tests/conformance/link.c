@@ -234,7 +234,7 @@ static void close__by_the_peer_with_work_in_flight_ends_it(void **state)
 		assert_true(status == 0 || status == -ECANCELED || status == -ECONNRESET);
 		assert_ok(slime_op_destroy(ops[i]));
 	}
-	/* No ghost write into memory whose link is gone. */
+	/* No late write into memory whose link is gone. */
 	pattern_fill(p->b.bytes, 8 * MiB, 3, 0);
 	end_await(&p->a, SLIME_ENDPOINT_CLOSED);
 	assert_pattern(p->b.bytes, 8 * MiB, 3, 0);

@@ -296,12 +296,12 @@ void traffic_withdraw(struct traffic *t)
 		lane_destroy(&t->lanes[i]);
 	assert_ok(slime_rpc_service_destroy(t->service));
 	assert_ok(until_not_again(destroy_mr, t->mr));
-	pattern_fill(t->bytes, MEMORY_LEN, GHOST_SEED, 0);
+	pattern_fill(t->bytes, MEMORY_LEN, UNTOUCHED_SEED, 0);
 }
 
 void traffic_destroy(struct traffic *t)
 {
-	if (!pattern_matches(t->bytes, MEMORY_LEN, GHOST_SEED, 0))
+	if (!pattern_matches(t->bytes, MEMORY_LEN, UNTOUCHED_SEED, 0))
 		wrong("somebody wrote to memory after its region was destroyed");
 	assert_ok(slime_mem_destroy(t->mem));
 	assert_ok(slime_context_destroy(t->ctx));

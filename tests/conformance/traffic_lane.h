@@ -17,11 +17,11 @@
 #define MESSAGE_AT (4 * AREA)
 #define MEMORY_LEN (4 * AREA + LANE)
 
-#define SOURCE_SEED  4711
-#define GHOST_SEED   815
-#define MESSAGE_TAG  (UINT64_C(1) << 63)
-#define LANE_ERROR   42
-#define DEFERRED_MAX 256
+#define SOURCE_SEED    4711
+#define UNTOUCHED_SEED 815
+#define MESSAGE_TAG    (UINT64_C(1) << 63)
+#define LANE_ERROR     42
+#define DEFERRED_MAX   256
 
 /* At the beginning of what says itself which bytes it is. */
 struct letter {

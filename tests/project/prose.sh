@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Prose in Markdown is wrapped at 100 columns. Tables, code and definitions of links are excepted, and so are URLs and a
 # word that is longer than a line. In Markdown and manual pages no statement begins with "who", "what" or "nobody", and
-# words that have a term in docs/glossary.md are not used.
+# words that have a term in docs/glossary.md are not used. Comments of the sources do not begin with "who" or "nobody".
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/files.sh"
 
@@ -53,6 +53,11 @@ END { statement(); exit failed }
 
 if grep -nE '^(Who|Whoever|What|Nobody|Somebody) [^?]*$' "${manuals[@]}"; then
 	echo "no statement begins so: say who does what"
+	failed=1
+fi
+mapfile -t sources < <(project_files '^(cli|libslime|nanoctrl|pages|peeragent|tool)/.*\.(c|h|lua)$')
+if grep -nE '(/\*|--) (Who|Whom|Whoever|Whatever|Nobody|Somebody) ' "${sources[@]}"; then
+	echo "no comment begins so: say who does what"
 	failed=1
 fi
 if grep -nwE 'knocks?|knocked|farewells?|ghosts?|portions?|learners?|whoever' "${pages[@]}" "${manuals[@]}" |

@@ -42,7 +42,7 @@ struct slime_listener_attr {
 	/* "": a name of its own in the abstract namespace, which dialers in the same network
 	 * namespace reach; else the path of a socket, at most 107 bytes, which is removed with the
 	 * listener; NULL: no unix socket. Only processes of the same user, and of those that
-	 * shm_users of the context names, are let in. */
+	 * shm_users of the context names, are accepted. */
 	const char *unix_path;
 	const char *tcp_bind;	   /* numeric address; NULL: no tcp socket */
 	uint16_t tcp_port;	   /* 0: a free one */

@@ -66,7 +66,7 @@ static int name_unix(struct slime_listener *l, const char *path, struct sockaddr
 	return 0;
 }
 
-static int open_door(struct slime_listener *l, int fd)
+static int open_listener(struct slime_listener *l, int fd)
 {
 	return sl_link_listener_create(&l->transport, fd, sl_arrival_begin, &l->sockets[l->desc.n]);
 }
@@ -93,7 +93,7 @@ static int listen_unix(struct slime_listener *l, const char *path)
 		close(fd);
 		return ret;
 	}
-	ret = open_door(l, fd);
+	ret = open_listener(l, fd);
 	if (ret)
 		return ret;
 	memcpy(&l->desc.addresses[l->desc.n], &un, sizeof(un));
@@ -131,7 +131,7 @@ static int listen_tcp(struct slime_listener *l, const struct slime_listener_attr
 			 attr->tcp_port, strerror(-ret));
 		return ret;
 	}
-	ret = open_door(l, fd);
+	ret = open_listener(l, fd);
 	if (ret)
 		return ret;
 	set_port(&advertised, &bound);

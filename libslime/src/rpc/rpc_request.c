@@ -216,14 +216,14 @@ static void send_reply(struct answer *a, int status)
 		a->req->last_len = a->post.m.len < SL_SLOT_SMALL ? a->post.m.len : SL_SLOT_SMALL;
 	/* The client need not wait for the counts. */
 	if (a->entered) {
-		/* The next request may come before post() returns. What goes along is not in the
+		/* The next request may come before post() returns. The payload is not in the
 		 * request's memory. */
 		let_go(a->req);
 		a->conn->ops->post(a->conn, &a->post, 1);
 		sl_endpoint_count(ep, SLIME_KIND_SERVE, status, len);
 		sl_endpoint_leave(ep);
 	} else {
-		/* With the token no next request comes; what goes along may be in the request. */
+		/* With the token no next request comes; the payload may be in the request. */
 		a->conn->ops->post(a->conn, &a->post, 1);
 		let_go(a->req);
 		sl_endpoint_count_served(ep, status, len);

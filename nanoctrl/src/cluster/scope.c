@@ -427,7 +427,7 @@ static uint64_t left_ms(const struct store_event *e)
 static void on_events(void *arg, const struct store_events *ev)
 {
 	struct scope *s = arg;
-	bool news = ev->reset;
+	bool is_new = ev->reset;
 
 	if (ev->reset)
 		s->members.known = false;
@@ -436,12 +436,12 @@ static void on_events(void *arg, const struct store_events *ev)
 
 		if (is_about_agents(e->type)) {
 			members_note(&s->members, e->agent, left_ms(e), s->reading);
-			news = true;
+			is_new = true;
 		}
-		news = news || !strncmp(e->type, "topology", 8);
+		is_new = is_new || !strncmp(e->type, "topology", 8);
 		s->seen = (struct store_cursor){ ev->epoch, e->id };
 	}
-	if (!news)
+	if (!is_new)
 		return;
 	s->again = true;
 	if (!s->busy && !s->soon)

@@ -152,7 +152,7 @@ static void drop_doubles(struct obs_list *l)
 	l->n = n;
 }
 
-/* The farewell of an earlier life does not count while there is a lease. */
+/* The goodbye of an earlier life does not count while there is a lease. */
 static enum obs_state state_of(const struct obs_snapshot *s, uint64_t stale_ms)
 {
 	if (s->lease == OBS_LEASE_HELD)

@@ -194,7 +194,7 @@ static void end_wait(struct key_indexer *l)
 	l->wait = WAIT_NONE;
 	l->to_tell |= l->asking;
 	l->asking = 0;
-	redis_set_pace(l->events, EVENTS_MS);
+	redis_set_push_ms(l->events, EVENTS_MS);
 	report_indexed(l);
 }
 
@@ -219,7 +219,7 @@ static void begin_wait(struct key_indexer *l)
 	}
 	l->wait = WAIT_EVENTS;
 	l->heard_by_ns = sl_clock_ns() + l->store->hub->config.timeout_ms * SL_NS_PER_MS;
-	redis_set_pace(l->events, 0);
+	redis_set_push_ms(l->events, 0);
 }
 
 /* No pong will come: the ping was refused or timed out, or its connection broke. */

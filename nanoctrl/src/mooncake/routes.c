@@ -68,8 +68,8 @@ struct party {
 struct put {
 	struct request *rq;
 	struct mooncake_key key;
-	struct party self;  /* of rpc_meta: who publishes */
-	struct party other; /* who has the name, if somebody has */
+	struct party self;  /* of rpc_meta: the publisher */
+	struct party other; /* the holder of the name, if there is one */
 	struct probe *probe;
 	bool again; /* the other was found dead */
 };

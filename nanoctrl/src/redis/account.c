@@ -203,7 +203,7 @@ static int judge(const char *text, unsigned n_lines)
 	return 0;
 }
 
-int redis_account_settle(int fd, const char *key, uint64_t max_memory, bool guests, int wait_ms)
+int redis_account_apply(int fd, const char *key, uint64_t max_memory, bool guests, int wait_ms)
 {
 	uint64_t deadline = sl_deadline_ns(wait_ms);
 	char text[REPLY_MAX];

@@ -35,6 +35,6 @@ int redis_account_write_acl(const char *dir, const char *key, char *out, size_t 
  * Closes fd. 0, -EACCES when it does not know the account, -ETIMEDOUT when it does not answer in
  * time, -EPROTO when it answers something else.
  */
-int redis_account_settle(int fd, const char *key, uint64_t max_memory, bool guests, int wait_ms);
+int redis_account_apply(int fd, const char *key, uint64_t max_memory, bool guests, int wait_ms);
 
 #endif

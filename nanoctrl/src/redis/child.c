@@ -35,7 +35,7 @@
 #define REDIS_LOCK  "redis.lock"
 
 #define POLL_MS	       20
-#define SETTLE_MS      2000
+#define APPLY_MS       2000
 #define STOP_MS	       10000
 #define BACKOFF_MIN_MS 200
 #define BACKOFF_MAX_MS 10000
@@ -410,11 +410,10 @@ static void end_process(const struct cli_process *p)
 }
 
 /* Let it serve us as a new one would. One that cannot is ended. */
-static int settle(struct redis_child *c)
+static int apply_account(struct redis_child *c)
 {
 	int fd = dial(c->dir);
-	int ret =
-		fd < 0 ? fd : redis_account_settle(fd, c->key, c->max_memory, c->guests, SETTLE_MS);
+	int ret = fd < 0 ? fd : redis_account_apply(fd, c->key, c->max_memory, c->guests, APPLY_MS);
 
 	if (ret != -EACCES && ret != -EPROTO)
 		return ret;
@@ -437,7 +436,7 @@ static int adopt(struct redis_child *c)
 	c->pidfd = cli_process_open(&c->process);
 	if (c->pidfd < 0)
 		return -EAGAIN;
-	if (settle(c)) {
+	if (apply_account(c)) {
 		forget(c);
 		return -EAGAIN;
 	}

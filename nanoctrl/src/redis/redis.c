@@ -262,7 +262,7 @@ static void move(struct redis *r)
 	r->moving = false;
 	r->state = REDIS_WAITING;
 	disconnect(r);
-	/* Nodes that send us to and fro do so at our pace. */
+	/* Nodes that send us to and fro do so at our rate. */
 	loop_set_timer(r->retry, again ? jitter(MOVE_MS) : 0);
 	if (served)
 		r->attr.down(r->attr.arg);
@@ -313,7 +313,7 @@ static void on_rested(evutil_socket_t fd, short what, void *arg)
 		redis_broke(r, "out of memory");
 }
 
-void redis_set_pace(struct redis *r, uint32_t push_ms)
+void redis_set_push_ms(struct redis *r, uint32_t push_ms)
 {
 	r->attr.push_ms = push_ms;
 	if (push_ms || !evtimer_pending(r->rest, NULL))

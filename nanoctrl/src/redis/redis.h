@@ -75,8 +75,9 @@ void redis_destroy(struct redis *redis);
 int redis_command(struct redis *redis, int n, const char *const *args, const size_t *lens,
 		  redis_reply_fn *fn, void *arg);
 
-/* A connection that subscribes, made with a pace: 0 is to read what comes at once from now on. */
-void redis_set_pace(struct redis *redis, uint32_t push_ms);
+/* Of a connection that was created with push_ms: the new time; 0: read messages at once from now
+ * on. */
+void redis_set_push_ms(struct redis *redis, uint32_t push_ms);
 
 /* Leaves, and looks for its place anew. */
 void redis_reconnect(struct redis *redis);

@@ -9,7 +9,7 @@
 
 #define SERVER_PORT 3000 /* the default of server.port */
 
-/* Whom routes of other projects' clients are served to. */
+/* The clients to which routes of other projects are served. */
 enum compat_service { COMPAT_OFF, COMPAT_LOOPBACK, COMPAT_OPEN };
 
 struct server_settings {

@@ -179,8 +179,8 @@ static void tell(struct feed *f, const struct store_events *events)
 	}
 }
 
-/* Whether the answer is news to followers. The first one is: what happened before it may be missing
- * in reads that went out before it and were answered to them. */
+/* Whether followers need the answer. They need the first one: earlier events may be missing in the
+ * answers to reads that were sent before it. */
 static bool move_on(struct feed *f, const struct store_events *ev)
 {
 	if (!f->known || ev->reset || ev->epoch != f->at.epoch) {
@@ -195,7 +195,7 @@ static bool move_on(struct feed *f, const struct store_events *ev)
 
 static void take_events(struct feed *f, const struct store_events *ev)
 {
-	bool news;
+	bool is_new;
 
 	/* A scope that had no epoch has one now: its events begin with the first. */
 	if (f->known && !f->at.epoch && ev->epoch) {
@@ -203,11 +203,11 @@ static void take_events(struct feed *f, const struct store_events *ev)
 		f->again = true;
 		return;
 	}
-	news = move_on(f, ev) || f->lost;
+	is_new = move_on(f, ev) || f->lost;
 	f->lost = false;
 	if (f->at.id < ev->last)
 		f->again = true;
-	if (news)
+	if (is_new)
 		tell(f, ev);
 }
 

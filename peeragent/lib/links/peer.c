@@ -29,8 +29,8 @@ static bool is_before(uint64_t epoch, uint64_t generation, uint64_t than_epoch,
 	return epoch < than_epoch || (epoch == than_epoch && generation < than_generation);
 }
 
-enum peer_news peer_update(struct peer *peer, const char *incarnation, uint64_t epoch,
-			   uint64_t generation)
+enum peer_change peer_update(struct peer *peer, const char *incarnation, uint64_t epoch,
+			     uint64_t generation)
 {
 	bool same_process = !strcmp(peer->incarnation, incarnation);
 	bool same = peer->up && epoch == peer->epoch && generation == peer->generation;

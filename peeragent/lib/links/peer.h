@@ -26,7 +26,7 @@ struct peer {
 	bool listed;	 /* by the list under way */
 };
 
-enum peer_news {
+enum peer_change {
 	PEER_OLD,	  /* of a registration older than the one we know */
 	PEER_SAME,	  /* nothing new */
 	PEER_AGAIN,	  /* the same process, registered again */
@@ -38,8 +38,8 @@ struct peer *peer_create(const char *name);
 void peer_destroy(struct peer *peer);
 
 /* Take a registration that stands. */
-enum peer_news peer_update(struct peer *peer, const char *incarnation, uint64_t epoch,
-			   uint64_t generation);
+enum peer_change peer_update(struct peer *peer, const char *incarnation, uint64_t epoch,
+			     uint64_t generation);
 
 /* A registration ended: whether it was the one we know, or a later one. */
 bool peer_end(struct peer *peer, uint64_t epoch, uint64_t generation);

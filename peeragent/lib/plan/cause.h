@@ -6,8 +6,9 @@
 #include <stddef.h>
 
 /*
- * The text for who takes less of it: cut to cap bytes with the zero, of which each reason has an
- * equal share, and what shorter ones leave of theirs; one that is cut ends behind a word and in
+ * The text for a reader that takes less of it: cut to cap bytes with the zero, of which each reason
+ * has an equal share, and what shorter ones leave of theirs; one that is cut ends behind a word and
+ * in
  * "...", where there is room for that. Returns its length.
  */
 size_t cause_fit(const char *text, char *out, size_t cap);

@@ -151,7 +151,7 @@ case_the_private_redis_serves_nobody_else_unless_told_to() {
 	[ "$(stat -c %a "$dir/data/redis.key" "$dir/data/redis.acl" | sort -u)" = 600 ] || die "others may read its password"
 	[ "$(private_redis config get port | tail -1)" = 0 ] || die "it listens"
 	rights=$(rights_of_others)
-	[[ "$rights" = "off "* ]] || die "others are let in: $rights"
+	[[ "$rights" = "off "* ]] || die "others are accepted: $rights"
 	expect 0 NOAUTH redis-cli -s "$dir/data/redis.sock" ping
 	! grep -rqF "$(cat "$dir/data/redis.key")" "$dir/run" "$dir/data/redis.log" "/proc/$(redis_pid)/cmdline" || die "the password is to be read"
 	expect 0 stopped nc stop

@@ -81,7 +81,7 @@ static void redis_address__is_one_that_the_client_can_use(void **state)
 	assert_string_equal(address("unix:///run/redis.sock", "127.0.0.1"), "none");
 }
 
-/* Whatever is told: it would lead to where nobody is let in. */
+/* Whatever is told: it would lead to a Redis that accepts no client. */
 static void redis_address__of_a_redis_for_nobody_else_names_the_setting(void **state)
 {
 	static const char *const clients[] = { "127.0.0.1", "10.0.0.9", "" };

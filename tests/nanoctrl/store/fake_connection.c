@@ -190,7 +190,7 @@ int redis_command(struct redis *r, int n, const char *const *args, const size_t 
 	return 0;
 }
 
-void redis_set_pace(struct redis *r, uint32_t push_ms)
+void redis_set_push_ms(struct redis *r, uint32_t push_ms)
 {
 	r->attr.push_ms = push_ms;
 }

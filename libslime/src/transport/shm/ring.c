@@ -67,7 +67,7 @@ static void mark_board(const struct shm_conn *c)
 
 static inline void ring_peer(struct shm_conn *c)
 {
-	/* What was published comes before the look at whether the peer looks here, or sleeps. */
+	/* Publish before checking whether the peer polls this ring, or sleeps. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!peer_looks(c))
 		mark_board(c);

@@ -42,7 +42,7 @@ static int listen_on(const char *name)
 	return fd;
 }
 
-static int open_door(struct shm_transport *t)
+static int open_listener(struct shm_transport *t)
 {
 	uint64_t random[2];
 	int fd;
@@ -81,7 +81,7 @@ static int create(const struct sl_transport_env *env, struct sl_transport **out)
 	ret = shm_board_create(&t->board, &t->board_fd);
 	if (ret)
 		goto free_page;
-	ret = open_door(t);
+	ret = open_listener(t);
 	if (ret)
 		goto free_board;
 	*out = &t->base;
@@ -260,8 +260,8 @@ static unsigned poll_all(struct shm_transport *t)
 	return n;
 }
 
-/* Peers can clear the board: who is about to sleep must not leave anything behind, and who goes on
- * finds it in time. */
+/* Peers can clear the board: a thread that is about to sleep must not leave anything behind, and
+ * one that continues finds it in time. */
 static bool all_are_due(struct shm_transport *t)
 {
 	uint64_t now;

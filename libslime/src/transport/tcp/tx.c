@@ -379,7 +379,7 @@ static ssize_t send_some(struct tcp_stream *s, uint64_t max)
 	tcp_iov_mend(b->iov, &cut);
 	if (n < 0)
 		return errno == EAGAIN ? 0 : -errno;
-	/* Behind the call: who looks at what is under way clears it first, then looks. */
+	/* Behind the call: a thread that checks for pending frames clears it first, then checks. */
 	if (!atomic_load_explicit(&s->conn->has_sent, memory_order_relaxed))
 		atomic_store(&s->conn->has_sent, true);
 	b->sent += (uint64_t)n;

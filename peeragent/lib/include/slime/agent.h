@@ -393,7 +393,7 @@ struct slime_peer_end {
 	uint32_t silent_ms; /* how long it had not been heard of before that, at most: 0 when it, or
 			       the kernel, said so; else the bound of whoever watched it */
 	char text[256];	    /* for people */
-	uint32_t n_lost;    /* events before this one that had no place: nobody took them in time */
+	uint32_t n_lost; /* events before this one that were dropped: they were not taken in time */
 };
 
 typedef void slime_agent_end_fn(void *arg, struct slime_agent *agent,

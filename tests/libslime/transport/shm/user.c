@@ -198,7 +198,7 @@ static void connect__to_a_process_of_another_user_fails_and_names_the_cure(void 
 	log_lines_release();
 }
 
-/* Many times: the door may hang up before or after our hello. */
+/* Many times: the listener may hang up before or after our hello. */
 static void connect__to_a_process_that_does_not_name_us_fails_and_says_so(void **state)
 {
 	log_lines_keep();
