@@ -324,10 +324,12 @@ static void end(struct tcp_conn *c)
 /* Streams whose turn was over before all input was read. */
 static unsigned receive_on(struct tcp_conn *c)
 {
+	uint32_t streams = c->unread;
 	unsigned n = 0;
 
-	for (unsigned i = 0; i < TCP_STREAMS_MAX; i++) {
-		if (c->streams[i] && c->streams[i]->rx && c->streams[i]->rx->more)
+	c->unread = 0;
+	for (unsigned i = 0; streams; i++, streams >>= 1) {
+		if (streams & 1 && c->streams[i]->rx && c->streams[i]->rx->more)
 			n += tcp_rx_run(c->streams[i]);
 	}
 	return n;

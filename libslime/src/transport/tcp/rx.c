@@ -427,6 +427,7 @@ static void fail(struct tcp_stream *s, int err)
 static void come_again(struct tcp_stream *s)
 {
 	s->rx->more = true;
+	s->conn->unread |= UINT32_C(1) << s->index;
 	sl_todo_put(&s->conn->t->todo, &s->conn->todo);
 }
 
@@ -551,7 +552,8 @@ unsigned tcp_rx_run(struct tcp_stream *s)
 		s->rx->answers_due = false;
 		tcp_tx_flush(s);
 	}
-	if (turn)
+	/* Nothing follows soon what opens a stream. */
+	if (turn && tcp_conn_state(s->conn) == TCP_CONN_UP)
 		s->hot = TCP_HOT_PASSES;
 	if (is_idle(s->rx))
 		give_rx(s);

@@ -232,6 +232,7 @@ struct tcp_conn {
 	_Atomic uint32_t state; /* enum tcp_conn_state; changes with lock held, by [token] */
 	bool peer_ready;	/* [token], as are the next */
 	unsigned n_opened;
+	uint32_t unread; /* streams whose turn was over before all input was parsed: a mask */
 	struct sl_list active_link;
 	struct sl_list link;	      /* in the transport's list of all */
 	uint64_t withdraw_until_ns;   /* it uses a region that is to go, and has so long; 0: none */
