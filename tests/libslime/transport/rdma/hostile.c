@@ -145,7 +145,9 @@ static void frame__malformed_or_out_of_place_ends_the_link(void **state)
 		{ .kind = 0 },
 		{ .kind = SL_MSG_KINDS },
 		{ .kind = RDMA_READY - 1 },
-		{ .kind = RDMA_RISEN + 1 },
+		{ .kind = RDMA_KEYS + 1 },
+		/* Keys of rails that the peer does not offer. */
+		{ .kind = RDMA_KEYS },
 		{ .kind = UINT8_MAX },
 		/* What belongs into a slot, or into one that there is not. */
 		{ .kind = SL_MSG_IMM, .len = 1 },
