@@ -81,3 +81,22 @@ other_host "$bin/peeragent" --config "$work/node-c.yaml" --set data.tcp.bind=10.
 [ "$status" -eq 1 ] || fail "exit status $status"
 grep -q 'cannot listen at 10.77.0.2:47000, or at a port up to 47001: Address already in use$' "$work/none.err" ||
 	fail "$(cat "$work/none.err")"
+
+say "the network between the hosts is cut: whoever has an idle link hears of it within 2.5 s"
+end node-b
+start_there node-b --set data.tcp.bind=10.77.0.2 --set data.tcp.port=47010-47019
+wait_ready node-b
+spawn watch "${SLIME_BUILD:?}/tests/peeragent-watch" "$url" test node-b tcp
+wait_for 15 grep -q connected "$work/watch.out" || fail "not connected: $(cat "$work/watch.err")"
+reset_at() {
+	sed -n 's/^\([0-9]*\) node-b reset .*/\1/p' "$work/watch.out" | head -1
+}
+is_reset() {
+	[ -n "$(reset_at)" ]
+}
+before=$(date +%s%3N)
+other_host ip link set there down
+wait_for 10 is_reset || fail "no reset: $(cat "$work/watch.out" "$work/watch.err")"
+took=$(($(reset_at) - before))
+echo "reset after $took ms"
+[ "$took" -le 2500 ] || fail "reset after $took ms"

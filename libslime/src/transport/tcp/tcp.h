@@ -243,6 +243,7 @@ struct tcp_conn {
 	_Atomic uint32_t idle_passes; /* since something was submitted or arrived */
 	_Atomic unsigned n_blocked;   /* streams that wait for EPOLLOUT */
 	_Atomic bool has_sent;	      /* bytes that the peer's host may not have acknowledged */
+	uint64_t idle_since_ns;	      /* see tcp_idle_lasts(). [token] */
 	struct sl_todo_entry todo;
 
 	pthread_mutex_t lock;
@@ -579,6 +580,14 @@ void tcp_watch_stop(struct tcp_transport *t);
  */
 bool tcp_silence_lasts(uint64_t *since_ns, uint64_t now_ns, bool under_way, uint64_t ack_ago_ns,
 		       uint64_t timeout_ns);
+
+/*
+ * The same of a link at rest: whether the kernel has probed it, and for timeout_ns (with a second
+ * before the first probe, and time to answer the last one) nothing came. *look_ns becomes the time
+ * at which that will be so, if it is earlier.
+ */
+bool tcp_idle_lasts(uint64_t *since_ns, uint64_t now_ns, bool probed, uint64_t ack_ago_ns,
+		    uint64_t timeout_ns, uint64_t *look_ns);
 
 /* ---- request.c ---- */
 
