@@ -42,14 +42,25 @@ restart() {
 	wait_for 20 is_answering || fail "nanoctrl does not answer again"
 }
 
-# killed WHAT MS COMMAND...: the command, in whose midst WHAT is killed, and started again. Its status is in $told.
-killed() {
-	local pid
+# run NAME COMMAND...: the command, undisturbed; how long it takes is in took[NAME], in milliseconds.
+declare -A took=()
+run() {
+	local begin
 
-	"${@:3}" >"$work/told" 2>&1 &
+	begin=$(date +%s%3N)
+	"${@:2}" >"$work/told" 2>&1 || fail "$1: $(cat "$work/told")"
+	took[$1]=$(($(date +%s%3N) - begin))
+}
+
+# killed WHAT PERCENT NAME COMMAND...: the command, of whose time so much is over when WHAT is killed, and started again.
+# Its status is in $told.
+killed() {
+	local pid ms=$((took[$3] * $2 / 100))
+
+	"${@:4}" >"$work/told" 2>&1 &
 	pid=$!
 	# The place where it is killed is what differs.
-	spend "0.$(printf %03d "$2")"
+	spend "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
 	restart "$1"
 	told=0
 	wait "$pid" || told=$?
@@ -76,17 +87,22 @@ write_files v1 -more
 start_control
 told=0
 
+run apply ctl apply -f "$work/v1-more"
+run prune ctl apply -f "$work/v2" --prune
+run delete ctl delete topology a --scope test
+
 for what in nanoctrl redis; do
-	for ms in 15 50; do
-		say "$what is killed after $ms ms of apply, prune and delete"
+	for percent in 40 70 95; do
+		say "$what is killed after $percent % of apply (${took[apply]} ms), prune (${took[prune]} ms) and delete (${took[delete]} ms)"
 		ctl apply -f "$work/v1" --prune >/dev/null || fail "apply: $?"
-		killed "$what" "$ms" ctl apply -f "$work/v1-more"
+		killed "$what" "$percent" apply ctl apply -f "$work/v1-more"
 		one_of "apply" "a=v1 b=v1" "a=v1,v1 b=v1,v1"
-		ctl apply -f "$work/v1-more" >/dev/null || fail "apply: $?"
-		killed "$what" "$ms" ctl apply -f "$work/v2" --prune
+		run apply ctl apply -f "$work/v1-more"
+		killed "$what" "$percent" prune ctl apply -f "$work/v2" --prune
 		one_of "apply --prune" "a=v1,v1 b=v1,v1" "a=v2 b=v2"
-		ctl apply -f "$work/v2" --prune >/dev/null || fail "apply: $?"
-		killed "$what" "$ms" ctl delete topology a --scope test
+		ctl apply -f "$work/v1-more" --prune >/dev/null || fail "apply: $?"
+		run prune ctl apply -f "$work/v2" --prune
+		killed "$what" "$percent" delete ctl delete topology a --scope test
 		one_of "delete" "a=v2 b=v2" "b=v2"
 	done
 done
