@@ -606,7 +606,11 @@ static void register__that_fails_says_why(void **state)
 {
 	fakeverbs_device(0)->max_pinned = LEN / 2;
 	assert_ok(rdma_pair_create(&pair, NULL, LEN));
+	log_lines_keep();
 	assert_int_equal(slime_mr_register(pair.a.mr, 10000), -ENOMEM);
+	assert_int_equal(log_lines_with("is the limit of locked memory, ulimit -l, large enough?"),
+			 1);
+	log_lines_release();
 	rdma_pair_close(&pair);
 	rdma_pair_reset(state);
 	fakeverbs_device(0)->name[0] = '\0';
