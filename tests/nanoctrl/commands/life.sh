@@ -3,8 +3,11 @@
 # nanoctrl start, status and stop with real processes: cli_life.sh [CASE...]
 . "$(dirname "${BASH_SOURCE[0]}")/cli.sh"
 
+# Of a server that does not run, status asks at the port of the settings. Nobody listens at port 1.
+nobody=(--set server.port=1)
+
 case_starts_once_and_stops_twice() {
-	expect 1 "not running" nc status
+	expect 1 "not running" nc status "${nobody[@]}"
 	expect 0 "nanoctrl started (pid=" nc start "${options[@]}"
 	local pid
 	pid=$(field pid)
@@ -53,7 +56,7 @@ case_a_stale_pid_file_names_a_stranger() {
 	chmod 700 "$dir/run"
 	# The pid of a process that lives, in a file that nobody locks.
 	printf '%d\nslime-pid/2:1:%s\nhttp://127.0.0.1:1\n' $$ "$(cat /proc/sys/kernel/random/boot_id)" >"$dir/run/nanoctrl.pid"
-	expect 1 "not running" nc status
+	expect 1 "not running" nc status "${nobody[@]}"
 	expect 0 "not running" nc stop
 	expect 0 started nc start "${options[@]}"
 	expect 0 stopped nc stop
@@ -105,7 +108,7 @@ case_a_nanoctrl_that_nobody_here_knows_is_left_alone() {
 		env NANOCTRL_RUNTIME_DIR='' XDG_RUNTIME_DIR="$dir/xdg" "$program" start --port "$port" --data-dir "$dir/data2"
 	expect 1 "nanoctrl: it was not started with this --runtime-dir" nc start --port "$port" --runtime-dir "$dir/second"
 	[ ! -e "$dir/data2/redis.pid" ] || die "it left a Redis"
-	expect 1 "nanoctrl is not running (no pid file)" nc status --runtime-dir "$dir/second"
+	expect 1 "nanoctrl is not running (no pid file)" nc status --runtime-dir "$dir/second" "${nobody[@]}"
 	expect 1 "health: ok" nc status --runtime-dir "$dir/second" --address "http://127.0.0.1:$port"
 	expect 1 "health: ok" nc status --runtime-dir "$dir/second" --address "127.0.0.1:$port"
 	expect 0 stopped nc stop
@@ -181,7 +184,7 @@ case_an_original_in_the_same_runtime_directory_is_known() {
 	[ ! -e "$dir/run/nanoctrl.meta.json" ] || die "its meta file is left"
 	# A pid that is another process's by now is nobody to signal.
 	printf %d $$ >"$dir/run/nanoctrl.pid"
-	expect 1 "not running" nc status
+	expect 1 "not running" nc status "${nobody[@]}"
 	expect 0 "nanoctrl is not running (stale pid file cleaned)" nc stop
 	[ ! -e "$dir/run/nanoctrl.pid" ] || die "the stale pid file is left"
 }
@@ -206,7 +209,7 @@ END
 	like "$dir/out" "nanoctrl stopped \\(pid=$pid\\)"
 	nc stop >"$dir/out"
 	like "$dir/out" 'nanoctrl is not running'
-	nc status >"$dir/out" && die "it runs"
+	nc status "${nobody[@]}" >"$dir/out" && die "it runs"
 	like "$dir/out" 'nanoctrl is not running \(no pid file\)' 'health: down .*'
 	expect 0 started nc start "${options[@]}"
 	pid=$(field pid)
@@ -217,7 +220,7 @@ END
 	pid=$(field pid)
 	kill -9 "$pid"
 	await_end "$pid"
-	nc status >"$dir/out" && die "it runs"
+	nc status "${nobody[@]}" >"$dir/out" && die "it runs"
 	like "$dir/out" "pid: $pid" 'process: not running' 'address: http://.*' 'health: down .*' "log: $dir/run/nanoctrl.log"
 	expect 0 "nanoctrl is not running (stale pid file cleaned)" nc stop
 	[ ! -e "$dir/run/nanoctrl.pid" ] || die "it is not cleaned"
@@ -248,7 +251,7 @@ case_it_is_asked_where_the_options_say() {
 	! grep -q 'address: http://0' "$dir/out" || die "it says the wildcard"
 	expect 0 stopped nc stop
 	expect 1 "does not answer as the server that was started" nc start "${options[@]}" --health-port 1
-	expect 1 "not running" nc status
+	expect 1 "not running" nc status "${nobody[@]}"
 }
 
 case_metrics_are_those_of_all_its_parts() {
@@ -280,7 +283,7 @@ case_server_runs_in_the_foreground_until_a_signal() {
 	wait_for grep -q 'serves at http://127.0.0.1:' "$dir/out1"
 	redis=$(redis_pid)
 	# It listens before all of its loops have reached Redis.
-	until_says "ready: yes" nc status
+	until_says "ready: yes" nc status "${nobody[@]}"
 	kill -TERM "$pid"
 	wait "$pid" || die "it ended with $?"
 	await_end "$redis"
@@ -292,7 +295,7 @@ case_server_runs_with_its_standard_descriptors_closed() {
 	(exec "$program" server "${options[@]}" <&- >&- 2>&-) &
 	pid=$!
 	given=$pid
-	until_says "ready: yes" nc status
+	until_says "ready: yes" nc status "${nobody[@]}"
 	expect 0 "nanoctrl stopped (pid=$pid)" nc stop
 	wait "$pid" || die "it ended with $?"
 	given=
