@@ -95,12 +95,20 @@ wait_for 30 connected || fail "no link over shared memory"
 within node-a slime-bench rpc --ctrl http://127.0.0.1:3000 --scope quickstart --from node-a --peer node-b --sizes 1KiB \
 	--duration 1s || fail "slime-bench"
 within node-a peeragent --version
+within node-a slime --version
+# As an application pod beside an agent of its node: with its network, and not its process ids.
+run node-c --network container:ctrl --volume "$SLIME_SOURCE/configs/quickstart:/etc/slime:ro" -- peeragent \
+	--config /etc/slime/node-b.yaml --set agent.name=node-c --set 'links=[{to: node-a}]' --set agent.state_dir=/tmp/state
+not_over_shm() {
+	within ctrl nanoctrl obs links --address http://127.0.0.1:3000 --scope quickstart | grep -q 'node-c.* connected .*tcp'
+}
+wait_for 30 not_over_shm || fail "no link over tcp between containers with process ids of their own"
 run other --network none -- slime-cache --version
 run redis --network none --tmpfs /data:mode=1777 -- redis-server --dir /data
 wait_for 10 sh -c "podman logs redis | grep -q 'Ready to accept connections'" || fail "Redis"
 
 say "they end on SIGTERM"
-for name in node-a node-b ctrl; do
+for name in node-a node-b node-c ctrl; do
 	podman stop --time 20 "$name" >/dev/null
 	[ "$(podman inspect --format '{{.State.ExitCode}}' "$name")" -eq 0 ] || fail "$name ended otherwise"
 done

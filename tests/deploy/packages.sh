@@ -50,9 +50,10 @@ awk '/^Max locked memory/ { exit $4 != $5 }' "/proc/$(pgrep --ns "${leader[host]
 on host test -e /var/lib/peeragent/default:node-a.key || fail "no owner key in /var/lib/peeragent"
 
 say "a second agent"
-sh_on host 'sed s/node-a/node-b/ /etc/slime/peeragent.yaml >/etc/slime/node-b.yaml'
+sh_on host 'sed "s/node-a/node-b/; s/^links:.*/links: [{ to: node-a }]/" /etc/slime/peeragent.yaml >/etc/slime/node-b.yaml'
 on host systemctl start peeragent@node-b
 answers 'v1/agents/node-b?scope=default' >/dev/null || fail "node-b is active and not registered"
+on host nanoctrl obs links --wait 20s | grep ' connected .*shm' || fail "they are not linked over shared memory"
 
 say "reload"
 pid=$(pid_of peeragent)
