@@ -252,7 +252,10 @@ static int open_runtime(struct runtime *rt, enum needs_dir need, const struct op
 				"is set, and --runtime-dir names none\n");
 	else if (ret)
 		fprintf(stderr, "nanoctrl: runtime directory %s: %s\n",
-			options->runtime_dir ? options->runtime_dir : rt->dir, strerror(-ret));
+			options->runtime_dir ? options->runtime_dir : rt->dir,
+			ret == -EPERM ? "another user owns it, or may write into it: be its owner, "
+					"or ask a server by --address"
+				      : strerror(-ret));
 	return ret ? 1 : 0;
 }
 

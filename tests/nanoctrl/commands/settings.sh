@@ -64,6 +64,9 @@ case_wrong_words_and_values_are_refused() {
 	REDIS_PUBLIC_ADDRESS=10.1.2.3 expect 2 "environment variable REDIS_PUBLIC_ADDRESS: expected HOST:PORT" nc start "${options[@]}"
 	expect 1 "nanoctrl: --host: expected a loopback address" nc start --host 0.0.0.0
 	expect 2 "nanoctrl: --redis-url: expected a Redis URL: it begins with none of" nc start --redis-url foo
+	mkdir -m 777 "$dir/shared"
+	expect 1 "$dir/shared: another user owns it, or may write into it: be its owner, or ask a server by --address" \
+		nc obs links --runtime-dir "$dir/shared"
 	expect 0 "Usage: nanoctrl obs COMMAND" nc obs --help
 	grep -q '^  obs links ' "$dir/out" || die "not its commands"
 	! grep -q '^  start ' "$dir/out" || die "other commands"
