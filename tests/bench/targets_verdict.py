@@ -62,6 +62,13 @@ class Judge(unittest.TestCase):
     def judge(self, ours, reference, target):
         return verdict.judge(Row("row", ours, reference, P50, target), [self.folder])
 
+    def test_on_emulated_processors_there_is_a_ratio_and_no_verdict(self):
+        row = Row("row", "three", "two", P50, at_most(1))
+        outcome = verdict.judge(row, [self.folder], emulated=True)
+        self.assertEqual((outcome.ratio, outcome.verdict), (1.5, "emulated"))
+        self.assertTrue(outcome.is_good())
+        self.assertEqual(verdict.judge(row, [self.folder]).verdict, "MISS")
+
     def test_two_sides_take_five_turns_and_have_a_ratio(self):
         outcome = self.judge("three", "two", at_most(1.5))
         self.assertEqual((outcome.verdict, outcome.ratio, outcome.rounds), ("ok", 1.5, 5))
