@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/bandwidth.h"
 #include "cli/process/logsink.h"
 #include "cli/options/secret.h"
 #include "cli/process/manager.h"
@@ -173,6 +174,10 @@ static const struct cli_setting data_settings[] = {
 	CLI_INT(struct node_data, workers, "workers", .def = "1", .min = 1, .max = 256,
 		.help = "threads for RPC handlers that may block; a service such as bench adds "
 			"its own threads for long work"),
+	CLI_STRING(
+		struct node_data, max_bandwidth, "max_bandwidth", .check = config_expects_bandwidth,
+		.help = "most that the agent's own reads and writes move over all links together, "
+			"such as 10Gbps; what is above waits; absent: no cap"),
 	CLI_MAP(struct node_data, shm, "shm", shm_settings, .help = "the shared-memory transport"),
 	CLI_MAP(struct node_data, rdma, "rdma", rdma_settings, .help = "the RDMA transport"),
 	CLI_MAP(struct node_data, tcp, "tcp", tcp_settings, .help = "the TCP transport"),
@@ -231,6 +236,10 @@ static const struct cli_setting link_settings[] = {
 		    .check = config_expects_port,
 		    .help = "the same of the peer, by its own names; the first of devices goes "
 			    "with the first of these, and so on"),
+	CLI_STRING(
+		struct node_link, max_bandwidth, "max_bandwidth", .check = config_expects_bandwidth,
+		.help = "most that the agent's own reads and writes move over this link, such as "
+			"10Gbps, over every transport; what is above waits; absent: no cap"),
 	CLI_STRING(struct node_link, min_bandwidth, "min_bandwidth",
 		   .check = config_expects_bandwidth,
 		   .help = "over rdma, the least sum of the link speeds of all rails, such as "
@@ -396,6 +405,8 @@ static void set_data(struct config *c)
 	to->cpu = (int)d->cpu;
 	to->max_endpoints = (uint32_t)d->max_links;
 	to->rpc_workers = (uint32_t)d->workers;
+	if (d->max_bandwidth)
+		(void)sl_bandwidth_parse(d->max_bandwidth, &to->max_bandwidth);
 	to->foreign_memory = (enum slime_foreign)d->shm.foreign_memory;
 	to->shm_users = d->shm.users;
 	config_set_bind(c);
@@ -621,7 +632,8 @@ static bool same_data(const struct slime_agent_attr *a, const struct slime_agent
 	       same_text(x->tcp_bind, y->tcp_bind) && x->tcp_port == y->tcp_port &&
 	       x->tcp_port_last == y->tcp_port_last &&
 	       same_text(x->tcp_advertise, y->tcp_advertise) && x->tcp_streams == y->tcp_streams &&
-	       x->tcp_user_timeout_ms == y->tcp_user_timeout_ms && config_same_rdma(x, y) &&
+	       x->tcp_user_timeout_ms == y->tcp_user_timeout_ms &&
+	       x->max_bandwidth == y->max_bandwidth && config_same_rdma(x, y) &&
 	       a->connect_timeout_ms == b->connect_timeout_ms &&
 	       a->retry_min_ms == b->retry_min_ms && a->retry_max_ms == b->retry_max_ms &&
 	       !memcmp(a->transports, b->transports, sizeof(a->transports));

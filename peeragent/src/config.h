@@ -36,6 +36,7 @@ struct node_link {
 	const char *const *peer_devices;
 	size_t n_peer_devices;
 	const char *min_bandwidth;
+	const char *max_bandwidth;
 };
 
 struct node_service {
@@ -102,6 +103,7 @@ struct node_data {
 	int64_t retry_max_ms;
 	int64_t max_links;
 	int64_t workers;
+	const char *max_bandwidth;
 	struct node_shm shm;
 	struct node_rdma rdma;
 	struct node_tcp tcp;

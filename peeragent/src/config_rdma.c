@@ -117,6 +117,8 @@ int config_set_link(struct config *c, size_t i)
 	to->rails = from->rails < 0 ? 0 : (uint32_t)from->rails;
 	if (from->min_bandwidth)
 		(void)sl_bandwidth_parse(from->min_bandwidth, &to->min_bandwidth);
+	if (from->max_bandwidth)
+		(void)sl_bandwidth_parse(from->max_bandwidth, &to->max_bandwidth);
 	return ret;
 }
 

@@ -56,6 +56,10 @@ static void add_states(struct evbuffer *out, const struct slime_agent_link_info 
 	add_head(out, "slime_link_connects_total", "counter", "how often a link came up");
 	for (size_t i = 0; i < n; i++)
 		add_link(out, "slime_link_connects_total", &links[i], links[i].n_connects);
+	add_head(out, "slime_link_max_bandwidth", "gauge",
+		 "cap of a link's bandwidth in bits per second, 0: none");
+	for (size_t i = 0; i < n; i++)
+		add_link(out, "slime_link_max_bandwidth", &links[i], links[i].max_bandwidth);
 	add_head(out, "slime_link_state_seconds", "gauge",
 		 "since when a link is connected, or is not");
 	for (size_t i = 0; i < n; i++)

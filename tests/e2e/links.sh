@@ -3,7 +3,7 @@
 # Agents come up in any order and find each other; they leave in order.
 . "$(dirname "${BASH_SOURCE[0]}")/cluster.sh"
 
-write_agent node-a 'links: [ { to: node-b, profile: shm, transports: [shm] }, { to: node-b, profile: tcp, transports: [tcp] } ]' \
+write_agent node-a 'links: [ { to: node-b, profile: shm, transports: [shm] }, { to: node-b, profile: tcp, transports: [tcp], max_bandwidth: 10Gbps } ]' \
 	'metrics: { listen: "127.0.0.1:0" }'
 write_agent node-b 'regions: [ { name: kv, size: 1MiB, access: [read, write] } ]' 'services: [ { name: echo } ]'
 write_agent node-c 'links: [ { to: "role=decode" } ]'
@@ -24,6 +24,9 @@ for profile in shm tcp; do
 done
 [ "$(metric node-a slime_link_state 'profile="tcp"' 'state="connected"')" = 1 ] || fail "the metrics do not say so"
 
+[ "$(metric node-a slime_link_max_bandwidth 'profile="tcp"')" = 10000000000 ] || fail "the metrics do not tell the cap"
+[ "$(metric node-a slime_link_max_bandwidth 'profile="shm"')" = 0 ] || fail "the metrics tell of a cap where there is none"
+
 say "each link is explained"
 explains() {
 	"$bin/nanoctrl" explain "$1" "$2" --address "$url" --scope test >"$work/explained" || fail "explain: $?"
@@ -31,6 +34,7 @@ explains() {
 }
 wait_for 10 explains node-a node-b '^link to node-b, profile shm: connected over shm for ' || fail "$(cat "$work/explained")"
 explains node-a node-b '^link to node-b, profile tcp: connected over tcp for ' || fail "$(cat "$work/explained")"
+explains node-a node-b '^  cap  *its own reads and writes move at most 10Gbps$' || fail "$(cat "$work/explained")"
 explains node-b node-a '^  allowed  *shm, rdma, tcp' || fail "$(cat "$work/explained")"
 explains node-b node-a '^  other end  *node-a says the same; it allows shm$' || fail "$(cat "$work/explained")"
 

@@ -167,6 +167,24 @@ static void link__has_what_the_file_asks_of_rdma(void **state)
 	config_destroy(c);
 }
 
+/* That of all links stands beside the settings of rdma, which end here before it. */
+static void bandwidth__has_the_caps_that_the_file_names(void **state)
+{
+	struct config *c = config_with("}, max_bandwidth: 10Gbps, shm: {",
+				       "{ to: b, max_bandwidth: 200Mbps }, { to: c }");
+	struct config *plain = config_of("");
+	const struct slime_agent_link *l = c->attr.topology.links;
+
+	(void)state;
+	assert_true(c->attr.data.max_bandwidth == UINT64_C(10000000000));
+	assert_true(l[0].max_bandwidth == UINT64_C(200000000));
+	assert_true(l[1].max_bandwidth == 0);
+	assert_true(plain->attr.data.max_bandwidth == 0);
+	assert_string_equal(config_needs_restart(plain, c), "data");
+	config_destroy(plain);
+	config_destroy(c);
+}
+
 /* Those that a file names of this host have to be there. */
 static void link__names_ports_as_lists(void **state)
 {
@@ -194,6 +212,7 @@ int main(void)
 		cmocka_unit_test(key__that_changes_needs_a_restart),
 		cmocka_unit_test(devices__are_one_list),
 		cmocka_unit_test(link__has_what_the_file_asks_of_rdma),
+		cmocka_unit_test(bandwidth__has_the_caps_that_the_file_names),
 		cmocka_unit_test(link__names_ports_as_lists),
 	};
 

@@ -189,12 +189,18 @@ static void ask_min_bandwidth(struct slime_agent_link *l)
 	l->min_bandwidth = 1;
 }
 
+static void ask_max_bandwidth(struct slime_agent_link *l)
+{
+	l->max_bandwidth = 1;
+}
+
 static void diff__a_link_that_asks_for_something_else_is_closed_and_opened(void **state)
 {
 	static const struct plan_step steps[] = { { PLAN_LINK_CLOSE, 1 }, { PLAN_LINK_OPEN, 1 } };
-	static void (*const changes[])(struct slime_agent_link *) = { ask_qps, ask_rails,
-								      ask_devices, ask_peer_devices,
-								      ask_min_bandwidth };
+	static void (*const changes[])(struct slime_agent_link *) = {
+		ask_qps,	  ask_rails,	     ask_devices,
+		ask_peer_devices, ask_min_bandwidth, ask_max_bandwidth
+	};
 
 	(void)state;
 	for (size_t i = 0; i < N(changes); i++) {

@@ -142,6 +142,8 @@ struct slime_endpoint_info {
 	uint64_t peer;	  /* the peer's context */
 	char address[80]; /* what the transport connected to, for people */
 	uint32_t pending_ops;
+	uint64_t
+		max_bandwidth; /* bits per second: the lower cap of endpoint and context; 0: none */
 	/* While connected: whether our order of transports counted, while the peer waited on all
 	 * that it allows, or the peer's; and why those that stand before this one in our order are
 	 * not in use, as far as this end knows: "shm: ...; rdma: ...". */

@@ -173,8 +173,7 @@ static void down(void *state, int cause)
 
 static int create(struct slime_endpoint *ep, void **state)
 {
-	uint64_t own = ep->attr.max_bandwidth, all = ep->ctx->attr.max_bandwidth;
-	uint64_t least = own && (!all || own < all) ? own : all;
+	uint64_t least = sl_pacer_cap(ep);
 	struct sl_pacer *p;
 
 	*state = NULL;
@@ -184,7 +183,7 @@ static int create(struct slime_endpoint *ep, void **state)
 	if (!p)
 		return -ENOMEM;
 	p->ep = ep;
-	p->rate = (struct sl_rate){ .bits_s = own };
+	p->rate = (struct sl_rate){ .bits_s = ep->attr.max_bandwidth };
 	p->slice_bytes = least / 8 / SLICES_PER_S;
 	if (p->slice_bytes < SLICE_MIN)
 		p->slice_bytes = SLICE_MIN;

@@ -18,6 +18,14 @@ struct sl_pacer;
 /* Its state is NULL where nothing is capped. */
 extern const struct sl_layer sl_pacer_layer;
 
+/* The lower cap of the endpoint and its context, in bits per second; 0: none. */
+static inline uint64_t sl_pacer_cap(const struct slime_endpoint *ep)
+{
+	uint64_t own = ep->attr.max_bandwidth, all = ep->ctx->attr.max_bandwidth;
+
+	return own && (!all || own < all) ? own : all;
+}
+
 /* As submit of struct sl_conn_ops; what the transport refuses is the op's status. */
 int sl_pacer_submit(struct sl_pacer *p, struct slime_op *op);
 

@@ -486,6 +486,7 @@ void slime_endpoint_info(const struct slime_endpoint *const_ep, struct slime_end
 	}
 	pthread_mutex_unlock(&ep->lock);
 	out->pending_ops = sl_endpoint_n_pending(ep);
+	out->max_bandwidth = sl_pacer_cap(ep);
 	sl_connect_no_transport(ep, out->no_transport);
 	if (sl_endpoint_enter(ep, &conn) == 0) {
 		conn->ops->address(conn, out->address, sizeof(out->address));

@@ -78,6 +78,7 @@ static void add_end(struct out *o, const char *before, const struct links_end *e
 		links_json_text(o, ",", "passed_over", e->story->passed_over);
 		links_json_text(o, ",", "no_foreign_memory", e->story->no_foreign_memory);
 		links_json_text(o, ",", "last_error", e->story->last_error);
+		links_json_number(o, "max_bandwidth", e->story->max_bandwidth);
 		links_json_number(o, "connects", e->story->n_connects);
 		links_json_number(o, "failures", e->story->n_failures);
 	}

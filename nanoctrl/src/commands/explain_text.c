@@ -140,6 +140,18 @@ static void list_words(const char *words, char *out, size_t room)
 	}
 }
 
+/* 10000000000 as "10Gbps", as it is written in a file. */
+static void write_cap(const struct writer *w, uint64_t bits_s)
+{
+	static const char *const units[] = { "bps", "Kbps", "Mbps", "Gbps", "Tbps" };
+	size_t i = 0;
+
+	for (; i + 1 < sizeof(units) / sizeof(units[0]) && bits_s % 1000 == 0; i++)
+		bits_s /= 1000;
+	write_line(w, "cap", "its own reads and writes move at most %" PRIu64 "%s", bits_s,
+		   units[i]);
+}
+
 /* The end whose order of transports counted knows why it refused the earlier ones; the other end
  * knows which ones it could not use itself. */
 static void write_transports(const struct writer *w, const struct explain_link *k)
@@ -159,6 +171,8 @@ static void write_transports(const struct writer *w, const struct explain_link *
 		write_line(w, "allowed", "%s, in this order", words);
 	if (!links_end_is_connected(k->own))
 		return;
+	if (s->max_bandwidth)
+		write_cap(w, s->max_bandwidth);
 	write_reasons(w, "passed over", s->passed_over, NULL);
 	if (other && links_end_is_connected(k->other))
 		write_reasons(w, *s->passed_over ? "" : "passed over", other->passed_over, k->peer);

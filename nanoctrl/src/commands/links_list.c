@@ -132,6 +132,8 @@ static int take_story(struct links_end *e, const struct nc_pairs *pairs)
 			copy(s->no_foreign_memory, sizeof(s->no_foreign_memory), value);
 		else if (!strcmp(key, "last_error"))
 			copy(s->last_error, sizeof(s->last_error), value);
+		else if (!strcmp(key, "max_bandwidth"))
+			s->max_bandwidth = number_of(value);
 		else if (!strcmp(key, "connects"))
 			s->n_connects = number_of(value);
 		else if (!strcmp(key, "failures"))

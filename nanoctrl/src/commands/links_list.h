@@ -21,6 +21,7 @@ struct links_story {
 	char passed_over[LINKS_STORY];
 	char no_foreign_memory[LINKS_STORY]; /* why such memory is out of reach */
 	char last_error[LINKS_STORY];	     /* it broke with, or was lost for */
+	uint64_t max_bandwidth;		     /* bits per second */
 	uint64_t n_connects;		     /* how often it came up */
 	uint64_t n_failures;		     /* in a row */
 };

@@ -227,6 +227,7 @@ struct ctrl_link {
 	const char *passed_over;
 	const char *no_foreign_memory;
 	const char *last_error; /* it broke with, or was lost for, before the present state */
+	uint64_t max_bandwidth; /* bits per second */
 	uint32_t n_connects;
 	uint32_t n_failures; /* in a row */
 };

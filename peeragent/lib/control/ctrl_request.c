@@ -196,13 +196,15 @@ int ctrl_withdraw(struct ctrl *ctrl, const char *peer, const char *profile, uint
 		  : -EAGAIN;
 }
 
+#define NUMBER_MAX 24 /* its digits, and a zero */
+
 /* The report of a link that nanoctrl keeps for people (docs/http-api.md, 6). */
 struct story {
 	char source[CTRL_TEXT_MAX + 1], passed_over[CTRL_TEXT_MAX + 1],
 		last_error[CTRL_TEXT_MAX + 1];
 	char no_foreign_memory[CTRL_TEXT_MAX + 1];
-	char n_connects[16], n_failures[16];
-	struct nc_pair pairs[8];
+	char max_bandwidth[NUMBER_MAX], n_connects[NUMBER_MAX], n_failures[NUMBER_MAX];
+	struct nc_pair pairs[9];
 	size_t n;
 };
 
@@ -220,9 +222,9 @@ static void add_text(struct story *s, const char *key, const char *text,
 	add(s, key, out);
 }
 
-static void add_number(struct story *s, const char *key, uint32_t n, char out[16])
+static void add_number(struct story *s, const char *key, uint64_t n, char out[NUMBER_MAX])
 {
-	snprintf(out, 16, "%" PRIu32, n);
+	snprintf(out, NUMBER_MAX, "%" PRIu64, n);
 	if (n)
 		add(s, key, out);
 }
@@ -238,6 +240,7 @@ static void story_of(struct story *s, const struct ctrl_link *l)
 	add_text(s, "passed_over", l->passed_over, s->passed_over);
 	add_text(s, "no_foreign_memory", l->no_foreign_memory, s->no_foreign_memory);
 	add_text(s, "last_error", l->last_error, s->last_error);
+	add_number(s, "max_bandwidth", l->max_bandwidth, s->max_bandwidth);
 	add_number(s, "connects", l->n_connects, s->n_connects);
 	add_number(s, "failures", l->n_failures, s->n_failures);
 }

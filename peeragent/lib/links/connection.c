@@ -95,6 +95,7 @@ int connection_create(struct connections *set, const char *name,
 		attr.rdma_devices = link->devices;
 		attr.rdma_peer_devices = link->peer_devices;
 		attr.rdma_min_bandwidth = link->min_bandwidth;
+		attr.max_bandwidth = link->max_bandwidth;
 	}
 	ret = slime_endpoint_create(set->ctx, &attr, &c->ep);
 	if (ret)

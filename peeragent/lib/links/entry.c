@@ -610,6 +610,7 @@ void entry_info(const struct entry *e, struct slime_agent_link_info *out)
 	if (out->state != SLIME_LINK_CONNECTED)
 		return;
 	out->transport = info.transport;
+	out->max_bandwidth = info.max_bandwidth;
 	out->n_rails =
 		(uint32_t)slime_endpoint_rails(e->connection->ep, out->rails, SLIME_RAILS_MAX);
 }

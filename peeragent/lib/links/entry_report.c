@@ -55,6 +55,7 @@ void entry_report_init(struct entry_report *r, const struct entry *e)
 		.last_error = e->link.phase != LINK_BROKEN && strcmp(e->last_error, e->cause)
 				      ? e->last_error
 				      : "",
+		.max_bandwidth = r->info.max_bandwidth,
 		.n_connects = e->n_connects,
 		.n_failures = connected ? 0 : e->link.failures,
 	};

@@ -224,7 +224,8 @@ bool topology_links_alike(const struct slime_agent_link *a, const struct slime_a
 {
 	return !memcmp(a->transports, b->transports, sizeof(a->transports)) && a->qps == b->qps &&
 	       a->rails == b->rails && a->min_bandwidth == b->min_bandwidth &&
-	       same_text(a->devices, b->devices) && same_text(a->peer_devices, b->peer_devices);
+	       a->max_bandwidth == b->max_bandwidth && same_text(a->devices, b->devices) &&
+	       same_text(a->peer_devices, b->peer_devices);
 }
 
 static void add(struct plan *p, enum plan_verb verb, size_t index)

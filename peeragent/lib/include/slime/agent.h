@@ -81,6 +81,9 @@ struct slime_agent_link {
 	const char *devices;	  /* ports of this agent, "mlx5_0,mlx5_1:2"; NULL: any */
 	const char *peer_devices; /* of the peer, by its own names; NULL: any */
 	uint64_t min_bandwidth;	  /* bits per second of all rails; 0: any */
+	/* Bits per second that this agent moves over the link at most, over every transport, as of
+	 * struct slime_endpoint_attr; 0: no cap but that of the context. */
+	uint64_t max_bandwidth;
 };
 
 /* What can change while an agent runs. */
@@ -447,6 +450,7 @@ struct slime_agent_link_info {
 	uint64_t age_ms; /* since it is connected; or since it is not, whether it is tried or waits
 			  */
 	uint32_t n_connects;		   /* how often it came up */
+	uint64_t max_bandwidth;		   /* of the connection, as in slime_endpoint_info */
 	struct slime_endpoint_stats stats; /* of all its connections */
 	uint32_t n_rails;		   /* of the connection, if it is over rdma */
 	struct slime_rail_info rails[SLIME_RAILS_MAX];
