@@ -19,6 +19,8 @@
 /* How many ops are looked ahead at for regions that must be asked for. */
 #define OPS_AHEAD 16
 
+/* An op of more bytes leaves the queue pair of messages to them, where its rail has another. */
+#define BESIDE_MESSAGES (UINT64_C(128) << 10)
 /* An op of several queue pairs is dealt out in shares of at least so many bytes. */
 #define SHARE_MIN  RDMA_SHARE_LEAST
 #define SHARE_UNIT UINT64_C(4096)
@@ -307,6 +309,12 @@ static bool is_to_be_measured(const struct rdma_path *p, uint64_t len)
 	return len >= 2 * SHARE_MIN && rdma_path_is_due(p);
 }
 
+/* Whether the next of len bytes leaves q to messages, and to short ops: its rail has another. */
+static bool is_spared(const struct rdma_conn *c, const struct rdma_qp *q, uint64_t len)
+{
+	return q == c->lead && q->path->n_qps > 1 && len > BESIDE_MESSAGES;
+}
+
 /* The first to be done with the next of len bytes, of those with room; from the one on that is
  * next. */
 static __attribute__((noinline)) struct rdma_qp *pick_one(struct rdma_conn *c, uint64_t len)
@@ -317,7 +325,7 @@ static __attribute__((noinline)) struct rdma_qp *pick_one(struct rdma_conn *c, u
 	for (unsigned i = 0; i < c->n_qps; i++) {
 		struct rdma_qp *q = c->qps[(c->next_qp + i) % c->n_qps];
 
-		if (!q->path->usable || !rdma_qp_room(q))
+		if (!q->path->usable || !rdma_qp_room(q) || is_spared(c, q, len))
 			continue;
 		if (!best || is_ahead_of(q, best, more))
 			best = q;
@@ -343,6 +351,7 @@ static inline struct rdma_qp *pick(struct rdma_conn *c, uint64_t len)
 static uint64_t share_of(const struct rdma_conn *c, const struct rdma_path *p)
 {
 	const struct slime_op *op = SL_CONTAINER_OF(c->works.next, struct slime_op, link);
+	unsigned n_qps = p->n_qps - is_spared(c, p->qps[0], op->work.total);
 	uint64_t share;
 
 	if (c->n_qps == 1)
@@ -350,7 +359,7 @@ static uint64_t share_of(const struct rdma_conn *c, const struct rdma_path *p)
 	if (is_to_be_measured(p, op->work.total))
 		return SHARE_MIN;
 	/* Rounded up: nothing is left over for one more pass. */
-	share = (rdma_path_part(p, op->work.total) / p->n_qps | (SHARE_UNIT - 1)) + 1;
+	share = (rdma_path_part(p, op->work.total) / n_qps | (SHARE_UNIT - 1)) + 1;
 	return share < SHARE_MIN ? SHARE_MIN : share;
 }
 
