@@ -9,7 +9,7 @@ for tool in ansible-playbook ssh; do
 done
 
 let_in() { # ROOT
-	chroot "$1" sh -c 'mkdir -m 700 ~root/.ssh && cat >~root/.ssh/authorized_keys' <"$work/key.pub"
+	chroot "$1" sh -c 'mkdir -p -m 700 ~root/.ssh && cat >~root/.ssh/authorized_keys' <"$work/key.pub"
 	chroot "$1" systemctl -q enable ssh 2>/dev/null
 }
 ssh-keygen -q -t ed25519 -N '' -f "$work/key"
