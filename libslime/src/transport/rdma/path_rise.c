@@ -39,8 +39,11 @@ static void work_make(struct rdma_job *job)
 
 	pthread_mutex_lock(&t->setup_lock);
 	ret = rdma_nic_refresh(p->rail->nic, &why);
-	if (!ret)
+	if (!ret) {
+		sl_lock(&p->c->lock); /* others look at the link meanwhile */
 		rdma_rail_describe(p->rail);
+		sl_unlock(&p->c->lock);
+	}
 	pthread_mutex_unlock(&t->setup_lock);
 	for (unsigned i = 0; i < p->n_qps && !ret; i++) {
 		struct rdma_qp *q = p->qps[i];
