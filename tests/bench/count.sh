@@ -57,13 +57,13 @@ instructions 1005 shm-pieces 2 counted_steps 15000
 instructions 877 shm-read-prepared 500 counted_submit 1
 instructions 17 shm-pieces-prepared 2 counted_submit 15000
 instructions 13 tcp-pieces-prepared 2 counted_submit 15000
-instructions 4447 tcp-call 500 counted_steps 1
-instructions 4585 tcp-read 500 counted_steps 1
-instructions 355 tcp-pieces 2 counted_steps 15000
+instructions 5501 tcp-call 500 counted_steps 1
+instructions 5819 tcp-read 500 counted_steps 1
+instructions 397 tcp-pieces 2 counted_steps 15000
 instructions 46 tcp-pieces 2 counted_post 15000
 # With 64 more clients that are idle: a server pays for the active ones.
 instructions 1720 shm-call-among-idle 500 counted_steps 1
-instructions 4251 tcp-call-among-idle 500 counted_steps 1
+instructions 5525 tcp-call-among-idle 500 counted_steps 1
 
 # What the caller of a batch of 15 000 pieces waits for: half of it is what the device in memory does with the first 384 of
 # them, and the others are posted by who polls. It is to be less than a millisecond, and is, at 0.6 instructions a cycle.
