@@ -14,7 +14,7 @@ struct PeerEnd {
 	std::string agent;
 	std::string words;
 	bool is_final;	    // it left, or another process has its name
-	bool is_lease_over; // it may stand still: a link that is connected stays
+	bool is_lease_over; // it may only stand still: links stay, and it may come back
 };
 
 class Control
@@ -26,9 +26,11 @@ class Control
 	// The agent's name. Each life has one of its own: that of the NIXL agent, and a random
 	// part.
 	virtual std::string name() const = 0;
+	// One more user of the links to it. Each use() has its forget().
+	virtual void use(const std::string &name) const = 0;
 	// Keep a link to it up; for memory of GPUs another one, over rdma.
 	virtual int want(const std::string &name, bool for_device) const = 0;
-	// Do not keep its links up any more.
+	// One user less. After the last one the links are not kept up any more.
 	virtual void forget(const std::string &name) const = 0;
 	// The endpoint of a link, once it is connected. It is put back.
 	virtual int get(const std::string &name, bool for_device, int64_t timeout_ms,
@@ -36,6 +38,8 @@ class Control
 	virtual void put(slime_endpoint *ep) const = 0;
 	// False: there is no news.
 	virtual bool next_end(PeerEnd &out) const = 0;
+	// Close all links and leave. Endpoints, regions and the context stay.
+	virtual void stop() = 0;
 };
 
 // Waits for the registration. The method is offered to every peer. Throws std::runtime_error.

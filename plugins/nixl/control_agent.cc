@@ -4,9 +4,11 @@
 #include <cctype>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <random>
 #include <sstream>
 #include <stdexcept>
+#include <unordered_map>
 
 #include "engine.hh"
 #include <slime/agent.h>
@@ -15,6 +17,7 @@ namespace
 {
 
 constexpr int64_t READY_MS = 20000;
+constexpr int64_t STOP_MS = 6000; // as slime_agent_destroy() waits
 constexpr size_t NAME_MAX_LEN = 200; // the library's limit is higher, for the random part
 constexpr const char *HOST = "default", *DEVICE = "gpu"; // profiles of links
 
@@ -58,6 +61,7 @@ class Agent final : public Control
 	{
 		return slime_agent_name(agent);
 	}
+	void use(const std::string &name) const override;
 	int want(const std::string &name, bool for_device) const override;
 	void forget(const std::string &name) const override;
 	int get(const std::string &name, bool for_device, int64_t timeout_ms,
@@ -71,10 +75,13 @@ class Agent final : public Control
 		slime_agent_endpoint_put(agent, ep);
 	}
 	bool next_end(PeerEnd &out) const override;
+	void stop() override;
 
       private:
 	slime_agent *agent = nullptr;
 	slime_agent_watch *watch = nullptr;
+	mutable std::mutex mutex; // of n_users; held until the links of the last one are removed
+	mutable std::unordered_map<std::string, size_t> n_users; // of links, by agent
 };
 
 Agent::Agent(const Settings &s, const std::string &nixl_name, const slime_context_attr &data,
@@ -125,6 +132,21 @@ Agent::~Agent()
 		say("the registration with nanoctrl is left behind: %s", std::strerror(-ret));
 }
 
+void Agent::stop()
+{
+	int ret = slime_agent_stop(agent, STOP_MS);
+
+	if (ret)
+		say("the agent did not leave in order: %s", std::strerror(-ret));
+}
+
+void Agent::use(const std::string &name) const
+{
+	std::lock_guard<std::mutex> lock(mutex);
+
+	n_users[name]++;
+}
+
 int Agent::want(const std::string &name, bool for_device) const
 {
 	slime_agent_link link{};
@@ -140,6 +162,12 @@ int Agent::want(const std::string &name, bool for_device) const
 
 void Agent::forget(const std::string &name) const
 {
+	std::lock_guard<std::mutex> lock(mutex);
+	auto found = n_users.find(name);
+
+	if (--found->second)
+		return;
+	n_users.erase(found);
 	slime_agent_link_remove(agent, name.c_str(), HOST);
 	slime_agent_link_remove(agent, name.c_str(), DEVICE);
 }
@@ -153,7 +181,7 @@ bool Agent::next_end(PeerEnd &out) const
 	out.agent = end.peer;
 	out.words = std::string(slime_peer_end_name(end.reason)) + ": " + end.text;
 	out.is_lease_over = end.reason == SLIME_PEER_EXPIRED;
-	out.is_final = out.is_lease_over || end.reason != SLIME_PEER_RESET;
+	out.is_final = !out.is_lease_over && end.reason != SLIME_PEER_RESET;
 	return true;
 }
 

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include <unistd.h>
 
@@ -202,11 +203,17 @@ Engine::~Engine()
 	peers.clear();
 	for (slime_endpoint *ep : incoming)
 		slime_endpoint_destroy(ep);
+	// With nanoctrl the agent has the other links: no peer reaches a region after this.
+	if (control)
+		control->stop();
 	for (slime_mr *mr : stuck)
 		slime_mr_destroy(mr);
 	slime_rpc_service_destroy(service);
-	if (control)
-		return; // which destroys the context
+	if (control) {
+		// It destroys the context, and ends on_notice() before the inbox goes.
+		control.reset();
+		return;
+	}
 	int ret = slime_context_destroy(ctx);
 
 	if (ret)
@@ -460,15 +467,14 @@ abi::Status Engine::loadRemoteConnInfo(const std::string &agent, const std::stri
 		    control ? "without" : "with");
 		return abi::ERR_MISMATCH;
 	}
-	made = std::make_shared<Peer>(ctx, settings, control.get(), agent, peer_info);
 	{
 		std::lock_guard<std::mutex> lock(mutex);
-		auto &place = peers[agent];
+		auto found = peers.find(agent);
 
-		if (place && place->info == peer_info)
+		if (found != peers.end() && found->second->info == peer_info)
 			return abi::SUCCESS;
-		old = std::move(place);
-		place = made;
+		made = std::make_shared<Peer>(ctx, settings, control.get(), agent, peer_info);
+		old = std::exchange(peers[agent], made);
 	}
 	return status_of(made->begin());
 }

@@ -50,8 +50,11 @@ class Peer
 	Peer(slime_context *c, const Settings &s, const Control *l, std::string n, std::string i)
 	    : name(std::move(n)), info(std::move(i)), ctx(c), settings(s), control(l)
 	{
+		if (control)
+			control->use(name_of_info(info));
 	}
 	~Peer();
+	Peer(const Peer &) = delete;
 	// The link, which is connected now or was a moment ago; NULL: the peer cannot be reached.
 	// That for memory of GPUs is over rdma, and another one unless rdma is all that is allowed.
 	std::shared_ptr<Link> link(bool for_device = false);

@@ -98,8 +98,17 @@ void Peer::take_end(const PeerEnd &end)
 {
 	std::lock_guard<std::mutex> lock(mutex);
 
-	if (end.is_lease_over && host.current && host.current->is_up())
+	if (end.is_lease_over) {
+		for (const Line *line : { &host, &device }) {
+			if (line->current && line->current->is_up())
+				return;
+		}
+		// Not its end: the agent may have a link that no post used yet, or get one later.
+		// A post takes it, and waits for none.
+		host.said = device.said = true;
+		say("the lease of agent %s ended (%s)", name.c_str(), end.words.c_str());
 		return;
+	}
 	if (!end.is_final) { // its connection broke: it may be reached again
 		host.retry_ms = device.retry_ms = now_ms() + RETRY_MS;
 		return;

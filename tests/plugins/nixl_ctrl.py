@@ -19,6 +19,7 @@ def nanoctrl():
     """A real one, with a Redis of its own: its URL."""
     with tempfile.TemporaryDirectory() as work:
         command = ["setpriv", "--pdeathsig", "KILL", "--", f"{BIN}/nanoctrl", "server", "--port", "0"]
+        command += ["--set", "lease.ttl=4s", "--set", "lease.beat=1s"]
         command += ["--runtime-dir", f"{work}/run", "--data-dir", f"{work}/data"]
         with open(f"{work}/out", "w+", encoding="utf-8") as out:
             server = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
@@ -46,6 +47,37 @@ def case_registered_by_name(us, memory, peer, url):
     listed = agents(url)
     assert sorted(labels["nixl"] for labels in listed.values()) == ["peer", "us"], listed
     assert all(name.startswith(labels["nixl"] + ".") for name, labels in listed.items()), listed
+
+
+def case_metadata_that_is_loaded_again(us, memory, peer, url):
+    """The link stays, also when a handle of the time before goes."""
+    handle = nixl.make_transfer(us, "READ", memory.addr, peer.addr, "peer")
+    nixl.move(us, handle)
+    us.add_remote_agent(peer.metadata)
+    nixl.move(us, handle)
+    us.remove_remote_agent("peer")
+    us.add_remote_agent(peer.metadata)
+    later = nixl.make_transfer(us, "READ", memory.addr, peer.addr, "peer")
+    nixl.move(us, later)
+    us.release_xfer_handle(handle)
+    nixl.move(us, later)
+    us.release_xfer_handle(later)
+
+
+def case_lease_that_ends_before_a_post(us, memory, peer, url):
+    """The peer stands still so long, and is reached when it goes on."""
+    os.kill(peer.process.pid, nixl.signal.SIGSTOP)
+    nixl.until("the lease ends", lambda: "peer" not in [labels["nixl"] for labels in agents(url).values()])
+    os.kill(peer.process.pid, nixl.signal.SIGCONT)
+    handle = nixl.make_transfer(us, "READ", memory.addr, peer.addr, "peer")
+
+    def reached():
+        with contextlib.suppress(nixl.nixlBind.nixlRemoteDisconnectError):
+            nixl.move(us, handle)
+            return True
+
+    nixl.until("a post reaches it", reached)
+    us.release_xfer_handle(handle)
 
 
 def case_death_before_a_post(us, memory, peer, url):
@@ -112,6 +144,9 @@ def main():
             case(us, memory, peer, url)
             print("ok", case.__name__)
         us.add_remote_agent(peer.metadata)
+        for case in (case_lease_that_ends_before_a_post, case_metadata_that_is_loaded_again):
+            case(us, memory, peer, url)
+            print("ok", case.__name__)
         for case in (nixl.case_read, nixl.case_write_and_its_notification, nixl.case_notifications_alone):
             case(us, memory, peer)
             print("ok", case.__name__)
