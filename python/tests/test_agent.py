@@ -11,6 +11,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import libslime
@@ -118,6 +119,19 @@ def test_target__reaches_a_region_by_names_also_in_its_second_life(nanoctrl, sco
                     pass
 
 
+def test_target__waits_for_a_region_that_is_offered_later(nanoctrl, scope):
+    with Agent(nanoctrl, name="b", scope=scope) as b, Agent(nanoctrl, name="a", scope=scope) as a:
+        a.link("b")
+        begin = time.monotonic()
+        with pytest.raises(libslime.NotFound):
+            a.target("b", "kv", timeout=0.3)
+        assert time.monotonic() - begin >= 0.3
+        offer = threading.Timer(0.3, b.share, ("kv", 64))
+        offer.start()
+        a.target("b", "kv", timeout=10).close()
+        offer.join()
+
+
 PEER = """
 import sys, libslime
 agent = libslime.Agent(sys.argv[1], name="b", scope=sys.argv[2]).start()
@@ -171,6 +185,24 @@ def test_events__of_an_event_loop_end_with_the_agent(nanoctrl, scope):
     with Agent(nanoctrl, name="a", scope=scope) as a, peer_process(nanoctrl, scope) as b:
         a.link("b")
         assert asyncio.run(run(a, b)) in (("b", "left"), ("b", "reset"))
+
+
+def test_events__of_an_event_loop_end_when_another_thread_closes_them(nanoctrl, scope):
+    async def watch(events):
+        async for event in events:
+            raise AssertionError(event)
+
+    async def run(events):
+        task = asyncio.create_task(watch(events))
+        closing = threading.Timer(0.1, events.close)  # the loop sleeps by then
+        closing.start()
+        begin = time.monotonic()
+        await asyncio.wait_for(task, 20)
+        assert time.monotonic() - begin < 10
+        closing.join()
+
+    with Agent(nanoctrl, name="a", scope=scope) as a:
+        asyncio.run(run(a.events()))
 
 
 def test_ctrl_c__ends_every_wait_of_an_agent(nanoctrl, scope, interrupted):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 import select
@@ -238,35 +239,46 @@ def wait_readable(made: Handle, descriptor: int, deadline: float | None) -> bool
 
 
 class Readable:
-    """What a task of an event loop waits for: that a descriptor is readable, or that its object is closed."""
+    """What a task of an event loop waits for: that a descriptor is readable, or that its object is closed, by any thread."""
 
     def __init__(self) -> None:
-        self._stop: Callable[[], None] | None = None
+        self._lock = threading.RLock()
+        self._wake: Callable[[], object] | None = None
+        self._ended = False
 
-    async def wait(self, descriptor: int) -> None:
-        if self._stop is not None:
-            raise Invalid(errno.EINVAL, "another task waits already")
+    async def wait(self, descriptor: int) -> bool:
+        """False: the object is closed."""
         loop = asyncio.get_running_loop()
         future = loop.create_future()
 
-        def stop() -> None:
-            loop.remove_reader(descriptor)
+        def wake() -> None:
             if not future.done():
                 future.set_result(None)
 
-        loop.add_reader(descriptor, stop)
-        self._stop = stop
+        with self._lock:
+            if self._ended:
+                return False
+            if self._wake is not None:
+                raise Invalid(errno.EINVAL, "another task waits already")
+            # The loop has a descriptor of its own, which stays open when another thread closes the object.
+            own = os.dup(descriptor)
+            self._wake = lambda: loop.call_soon_threadsafe(wake)
         try:
+            loop.add_reader(own, wake)
             await future
         finally:
-            if self._stop is not None:  # the descriptor is open
-                loop.remove_reader(descriptor)
-            self._stop = None
+            with self._lock:
+                self._wake = None
+            loop.remove_reader(own)
+            os.close(own)
+        return not self._ended
 
     def end(self) -> None:
-        if self._stop is not None:
-            self._stop()
-            self._stop = None
+        with self._lock:
+            self._ended = True
+            if self._wake is not None:
+                with contextlib.suppress(RuntimeError):  # the loop is closed, and the task with it
+                    self._wake()
 
 
 def wait_sliced(wait: Any, pointer: Any, timeout: float | None) -> None:

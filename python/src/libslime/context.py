@@ -594,8 +594,8 @@ class Listener(Handle):
             endpoint = self._take()
             if endpoint is not None:
                 yield endpoint
-            else:
-                await self._readable.wait(lib.py_arrivals_fd(self._arrivals))
+            elif not await self._readable.wait(lib.py_arrivals_fd(self._arrivals)):
+                return
 
 
 class Batch(Handle):

@@ -158,5 +158,5 @@ class PeerEvents(Handle):
             end = self._take()
             if end is not None:
                 yield end
-            else:
-                await self._readable.wait(lib.slime_agent_watch_fd(self.pointer))
+            elif not await self._readable.wait(lib.slime_agent_watch_fd(self.pointer)):
+                return

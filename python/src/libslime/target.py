@@ -10,6 +10,8 @@ from libslime._core import Handle, check, ffi, lib, milliseconds
 from libslime.context import MemoryRegion, Op, fill_xfers
 
 _SLICE_MS = 50
+# All other results may change until the time is over: the link may be connected, the region offered.
+_FINAL = (0, -errno.ESHUTDOWN, -errno.EDEADLK, -errno.EINTR, -errno.ECANCELED)
 
 
 class Target(Handle):
@@ -32,8 +34,7 @@ class Target(Handle):
         while True:
             part = _SLICE_MS if left < 0 else min(left, _SLICE_MS)
             ret = lib.slime_agent_target_wait(self.pointer, part)
-            # Neither is final: the link may be connected, the region offered, at any time.
-            if ret not in (-errno.ENOTCONN, -errno.EAGAIN) or (left >= 0 and left <= part):
+            if ret in _FINAL or 0 <= left <= part:
                 check(ret, what)
                 return
             left -= part if left >= 0 else 0
