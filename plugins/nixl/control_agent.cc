@@ -17,7 +17,7 @@ namespace
 {
 
 constexpr int64_t READY_MS = 20000;
-constexpr int64_t STOP_MS = 6000; // as slime_agent_destroy() waits
+constexpr int64_t STOP_MS = 6000;    // as slime_agent_destroy() waits
 constexpr size_t NAME_MAX_LEN = 200; // the library's limit is higher, for the random part
 constexpr const char *HOST = "default", *DEVICE = "gpu"; // profiles of links
 

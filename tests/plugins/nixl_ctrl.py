@@ -80,6 +80,18 @@ def case_lease_that_ends_before_a_post(us, memory, peer, url):
     us.release_xfer_handle(handle)
 
 
+def case_end_while_notifications_arrive(us, memory, peer, url):
+    """What arrives until the links are closed does no harm."""
+    short = nixl.make_agent("short", sys.argv[1])
+    us.add_remote_agent(short.get_agent_metadata())
+    us.send_notif("short", b"first")
+    nixl.await_notif(short, "us")
+    for _ in range(500):
+        us.send_notif("short", bytes(10000))
+    del short
+    us.remove_remote_agent("short")
+
+
 def case_death_before_a_post(us, memory, peer, url):
     handle = nixl.make_transfer(us, "READ", memory.addr, peer.addr, "peer")
     nixl.move(us, handle)
@@ -144,7 +156,11 @@ def main():
             case(us, memory, peer, url)
             print("ok", case.__name__)
         us.add_remote_agent(peer.metadata)
-        for case in (case_lease_that_ends_before_a_post, case_metadata_that_is_loaded_again):
+        for case in (
+            case_end_while_notifications_arrive,
+            case_lease_that_ends_before_a_post,
+            case_metadata_that_is_loaded_again,
+        ):
             case(us, memory, peer, url)
             print("ok", case.__name__)
         for case in (nixl.case_read, nixl.case_write_and_its_notification, nixl.case_notifications_alone):
