@@ -11,13 +11,28 @@
 
 /* ---- rounds ---- */
 
+static bool is_read(const struct slime_pages_request *req)
+{
+	return req->kind == REQUEST_GET || req->kind == REQUEST_EXISTS;
+}
+
+/* MEMBER_NONE also where a read has asked it already, and it did not answer. */
+static uint16_t former_owner_locked(struct slime_pages_request *req, const struct item_state *state)
+{
+	uint16_t former = members_former_owner_locked(req->pages->members, state->id.low);
+
+	if (former != MEMBER_NONE && is_read(req) && member_set_has(&req->silent, former))
+		return MEMBER_NONE;
+	return former;
+}
+
 static uint16_t owner_locked(struct slime_pages_request *req, const struct item_state *state)
 {
 	struct members *members = req->pages->members;
 
 	if (state->former)
-		return members_former_owner_locked(members, state->id.low);
-	if ((req->kind == REQUEST_GET || req->kind == REQUEST_EXISTS) && req->pages->replicas > 1)
+		return former_owner_locked(req, state);
+	if (is_read(req) && req->pages->replicas > 1)
 		return members_nearest_locked(members, state->id.low, req->pages->replicas,
 					      &req->silent);
 	return members_owner_locked(members, state->id.low, req->rank);
@@ -26,7 +41,7 @@ static uint16_t owner_locked(struct slime_pages_request *req, const struct item_
 /* Chooses the owner of each item's next attempt; an item without one is done. */
 static void choose_owners(struct slime_pages_request *req)
 {
-	bool reads = req->kind == REQUEST_GET || req->kind == REQUEST_EXISTS;
+	bool reads = is_read(req);
 	uint64_t n_dead = 0;
 
 	members_lock(req->pages->members);
@@ -100,23 +115,26 @@ static bool is_lost(struct slime_pages_request *req, struct item_state *state, i
 static void fail_items(struct slime_pages_request *req, const uint32_t *items, uint32_t n,
 		       int error)
 {
-	bool reads = req->kind == REQUEST_GET || req->kind == REQUEST_EXISTS;
+	bool reads = is_read(req);
 	bool is_dead = reads && part_is_broken(error) && error != -EACCES;
 	uint64_t n_dead = 0;
 
 	for (uint32_t k = 0; k < n; k++) {
 		struct slime_pages_item *item = &req->items[items[k]];
+		struct item_state *state = &req->states[items[k]];
+		/* A former owner is asked after a replica said that it has no such page. */
+		bool is_miss = is_dead || (reads && state->former && error == -ETIMEDOUT);
 
-		if (req->states[items[k]].done)
+		if (state->done)
 			continue;
-		if (reads && is_lost(req, &req->states[items[k]], error)) {
-			item->status = error == -ETIMEDOUT ? error : -ENOENT;
+		if (reads && is_lost(req, state, error)) {
+			item->status = error == -ETIMEDOUT && !is_miss ? error : -ENOENT;
 			continue;
 		}
 		n_dead += is_dead;
 		if (item->status)
-			item->status = is_dead ? -ENOENT : error;
-		req->states[items[k]].done = reads;
+			item->status = is_miss ? -ENOENT : error;
+		state->done = reads;
 	}
 	pages_count(&req->pages->counts.dead, n_dead);
 }
@@ -239,7 +257,7 @@ static bool ask_former_owner(struct slime_pages_request *req, uint32_t i)
 		return false;
 	state->former = true;
 	members_lock(req->pages->members);
-	former = members_former_owner_locked(req->pages->members, state->id.low);
+	former = former_owner_locked(req, state);
 	members_unlock(req->pages->members);
 	return former != MEMBER_NONE && former != state->member;
 }
@@ -256,7 +274,7 @@ static bool delete_at_former_owners(struct slime_pages_request *req)
 
 		if (state->former || req->items[i].status == -EINVAL)
 			continue;
-		former = members_former_owner_locked(req->pages->members, state->id.low);
+		former = former_owner_locked(req, state);
 		state->former = true;
 		state->done = former == MEMBER_NONE || former == state->member;
 		more |= !state->done;
@@ -292,7 +310,7 @@ static bool judge(struct slime_pages_request *req)
 		sum_up(req);
 	if (request_asks_all(req))
 		return false;
-	if (req->kind != REQUEST_GET && req->kind != REQUEST_EXISTS)
+	if (!is_read(req))
 		return ++req->rank < req->pages->replicas ||
 		       (req->kind == REQUEST_DELETE && delete_at_former_owners(req));
 	for (uint32_t i = 0; i < req->n; i++) {

@@ -981,6 +981,49 @@ static void get__of_pages_of_which_one_replica_stands_still_finds_the_other(void
 	end_still(&s);
 }
 
+/* The owner that stands still was there before the other one, which has no such page. */
+static void get__of_a_page_that_the_former_owner_is_silent_about_is_a_miss(void **state)
+{
+	struct slime_pages_attr attr = SLIME_PAGES_ATTR_INIT;
+	struct slime_agent_attr reader = attr_of("reader");
+	struct slime_pages_owner_info of[2];
+	struct slime_agent *agent;
+	struct stand unused;
+	struct owner other;
+	struct batch b;
+	struct still s;
+	struct user u;
+
+	(void)state;
+	start_still(&s, LONG_MS);
+	reader.transports[0] = SLIME_TRANSPORT_TCP;
+	reader.data.tcp_bind = "127.0.0.1";
+	attr.owners = two_owners;
+	attr.n_owners = 2;
+	attr.refresh_ms = 20;
+	attr.timeout_ms = 1000;
+	agent = start_with(&reader);
+	assert_ok(slime_agent_wait_ready(agent, LONG_MS));
+	open_user(&u, agent, &attr);
+	assert_ok(slime_pages_wait_ready(u.pages, 1, LONG_MS));
+	start_owner_that_may_stand(&other, "other", &unused);
+	assert_ok(slime_pages_wait_ready(u.pages, 2, LONG_MS));
+	for (unsigned key = 0, n = 0; !n || strcmp(of[0].name, "other") != 0; key++) {
+		make_batch(&u, &b, key, 1);
+		n = (unsigned)slime_pages_owners(u.pages, b.items[0].key, b.items[0].key_len, of,
+						 2);
+	}
+	begin_to_stand(s.other, &s.stand, s.call);
+	assert_ok(slime_pages_get(u.req, b.items, 1));
+	wait_for(&u);
+	assert_int_equal(b.items[0].status, -ENOENT);
+	sem_post(&s.stand.ends);
+	assert_ok(slime_call_wait(s.call, LONG_MS));
+	end_user(&u);
+	end_owner(&other);
+	end_still(&s);
+}
+
 static void own_method(void *arg, struct slime_rpc_request *req)
 {
 	(void)arg;
@@ -1175,6 +1218,7 @@ int main(void)
 		CASE(get__of_pages_of_an_owner_that_stands_still_is_a_miss),
 		CASE(batch__that_loses_an_owner_in_its_middle_succeeds_at_the_other),
 		CASE(get__of_pages_of_which_one_replica_stands_still_finds_the_other),
+		CASE(get__of_a_page_that_the_former_owner_is_silent_about_is_a_miss),
 		CASE(owner_create__that_is_refused_leaves_no_method),
 		CASE(owner_destroy__before_the_agent_starts_takes_its_methods_back),
 	};
