@@ -269,6 +269,33 @@ static void wish__that_cannot_be_had_leaves_other_wishes_for_the_link_alone(void
 	end(a);
 }
 
+/* It had no part in the link, which is the peer's. */
+static void wish__that_cannot_be_had_ends_and_keeps_a_link_of_the_peer(void **state)
+{
+	struct slime_agent *a = start("a", NULL, 0), *b = start("b", NULL, 0);
+	struct wishes none = { .agent = a };
+
+	(void)state;
+	wish(a, "no");
+	assert_true(fakectrl_wait_link("a", "b", "default", SLIME_LINK_REFUSED, LONG_MS));
+	assert_ok(slime_agent_link_add(b, &to_a));
+	assert_connected(a, b, NULL);
+	/* Another reason. */
+	wish_of(a, "u", "never");
+	await_wanted_by("topology u");
+	assert_connected(a, b, NULL);
+	loop_call(a->loop, tell_wishes, &none);
+	await_wanted_by("the peer");
+	assert_connected(a, b, NULL);
+	assert_int_equal(n_connects(a), 1);
+	assert_int_equal(n_connects(b), 1);
+	/* It ends with the wish of the peer. */
+	assert_ok(slime_agent_link_remove(b, "a", NULL));
+	assert_true(fakectrl_wait_no_link("a", "b", "default", LONG_MS));
+	end(a);
+	end(b);
+}
+
 static void await_failures(const char *agent, const char *peer, uint32_t n)
 {
 	uint64_t deadline_ms = sl_clock_ms() + LONG_MS;
@@ -921,6 +948,8 @@ int main(void)
 		cmocka_unit_test_setup(wish__that_cannot_be_had_is_reported_as_refused, reset),
 		cmocka_unit_test_setup(
 			wish__that_cannot_be_had_leaves_other_wishes_for_the_link_alone, reset),
+		cmocka_unit_test_setup(wish__that_cannot_be_had_ends_and_keeps_a_link_of_the_peer,
+				       reset),
 		cmocka_unit_test_setup(link__waits_for_a_peer_that_is_not_there, reset),
 		cmocka_unit_test_setup(post__that_is_told_to_be_gone_and_comes_again_counts, reset),
 		cmocka_unit_test_setup(stats__of_a_link_that_is_gone_stay, reset),

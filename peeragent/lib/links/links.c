@@ -514,7 +514,8 @@ static void unwant(struct links *set, struct peer *peer, const struct wanted *w)
 			continue;
 		next = wanted_by_name(set, peer->name, e->profile, w);
 		e->by = NULL;
-		if (next && !next->refusal) {
+		/* A link beside a refused wish is the peer's. */
+		if ((next && !next->refusal) || (w->refusal && e->link.phase == LINK_CONNECTED)) {
 			set_wish(set, e, next);
 			continue;
 		}
