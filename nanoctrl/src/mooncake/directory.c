@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "base/loopback.h"
+#include "mooncake/place.h"
 #include "store/call.h"
 #include "store/redis_store.h"
 #include "store/reply.h"
@@ -41,17 +43,19 @@ static bool read_owner(const redisReply *reply, size_t i, struct mooncake_owner 
 	return true;
 }
 
-/* {outcome, address, port, id, whether it may be probed} */
+/* {outcome, address, port, id, whether it is of the same place, whether it may be probed} */
 static void finish_put(struct store_call *call, int result, const redisReply *reply)
 {
 	directory_put_fn *fn = (directory_put_fn *)call->fn.other;
 	struct mooncake_owner other = { .address = "" };
-	uint64_t may_probe = 0;
+	uint64_t is_here = 0, may_probe = 0;
 
 	/* An owner whose row is damaged is not probed: it has the name until it is deleted. */
 	if (result == STORE_NAME_TAKEN && read_owner(reply, 1, &other) &&
-	    store_u64(reply, 4, &may_probe))
+	    store_u64(reply, 4, &is_here) && store_u64(reply, 5, &may_probe)) {
+		other.is_here = is_here;
 		other.may_probe = may_probe;
+	}
 	fn(call->arg, result, &other);
 }
 
@@ -66,6 +70,7 @@ void directory_put(struct store *store, const struct mooncake_key *key, struct s
 	if (key->field == MOONCAKE_RPC_META) {
 		store_arg(&a, owner->address);
 		store_arg_number(&a, owner->port);
+		store_arg(&a, sl_is_loopback_address(owner->address) ? mooncake_place() : "");
 		store_arg(&a, owner->id);
 		store_arg_number(&a, MOONCAKE_PERIOD_MS);
 		store_arg_number(&a, MOONCAKE_FIRST_MS);
@@ -148,6 +153,7 @@ void directory_due(struct store *store, unsigned n, directory_due_fn *fn, void *
 
 	store_arg_number(&a, MOONCAKE_PERIOD_MS);
 	store_arg_number(&a, n);
+	store_arg(&a, mooncake_place());
 	send_script(store, SCRIPT_MOONCAKE_DUE, &a, finish_due, (any_fn *)fn, arg);
 }
 

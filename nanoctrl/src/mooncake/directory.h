@@ -25,6 +25,7 @@ struct mooncake_owner {
 	uint16_t port;
 	const char *id;
 	bool seen;	/* it was alive at that address and port */
+	bool is_here;	/* of an answer to a put: its address means the same there as to the put */
 	bool may_probe; /* of an answer to a put: no put had it probed within the period */
 };
 

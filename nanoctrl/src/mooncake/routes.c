@@ -144,7 +144,8 @@ static void on_other_probed(void *arg, enum probe_outcome outcome)
 
 	put->probe = NULL;
 	/* Where the new life is, the old one would be as well. */
-	put->other.owner.seen = !strcmp(put->other.address, put->self.address);
+	put->other.owner.seen =
+		put->other.owner.is_here && !strcmp(put->other.address, put->self.address);
 	if (outcome == PROBE_REFUSED)
 		directory_probed(request_store(put->rq), &put->other.owner, false, on_other_noted,
 				 put);
@@ -160,7 +161,8 @@ static void begin_probe(struct put *put)
 	put->probe = probe_begin(request_base(put->rq), put->other.address, put->other.owner.port,
 				 on_other_probed, put);
 	if (!put->probe) {
-		end_put(put, -ENOMEM);
+		refuse_put(put,
+			   "it cannot be probed now; try again, or DELETE the key if it is dead");
 		return;
 	}
 	mooncake_note_probe();
@@ -171,6 +173,7 @@ static void begin_probe(struct put *put)
 static void probe_other(struct put *put, const struct mooncake_owner *other)
 {
 	set_party(put, &put->other, other->address, other->port, other->id);
+	put->other.owner.is_here = other->is_here;
 	if (put->again)
 		refuse_put(put, "it came at the same time");
 	else if (!other->may_probe)
