@@ -139,6 +139,31 @@ static void write_imm__over_a_link_with_a_cap_follows_all_of_its_bytes(void **st
 	pair_close(p);
 }
 
+/* The first one's immediate goes behind its last slice, the second one's with its bytes. */
+static void write_imm__with_a_fence_over_a_link_with_a_cap_keeps_its_order(void **state)
+{
+	struct pair *p = open_capped(10 * BITS_S, 0);
+	const struct slime_xfer all = a_and_b(p, 0, 0, LEN), some = a_and_b(p, 0, 0, 200000);
+	struct slime_op *sent = op_new(p->a.ctx), *taken = op_new(p->b.ctx);
+
+	(void)state;
+	for (uint32_t i = 0; i < 8; i++) {
+		assert_ok(slime_imm_recv(p->b.ep, p->b.op));
+		assert_ok(slime_imm_recv(p->b.ep, taken));
+		assert_ok(slime_write_imm(p->a.ep, &all, 1, 0, 2 * i, p->a.op));
+		assert_ok(slime_write_imm(p->a.ep, &some, 1, SLIME_FENCE, 2 * i + 1, sent));
+		op_end_ok(p->b.op);
+		op_end_ok(taken);
+		assert_int_equal(slime_op_imm(p->b.op), 2 * i);
+		assert_int_equal(slime_op_imm(taken), 2 * i + 1);
+		op_end_ok(p->a.op);
+		op_end_ok(sent);
+	}
+	assert_ok(slime_op_destroy(sent));
+	assert_ok(slime_op_destroy(taken));
+	pair_close(p);
+}
+
 /* What would take minutes ends with the link, whichever end closes it. */
 static void write__that_waits_for_its_time_ends_with_the_link(void **state)
 {
@@ -170,6 +195,7 @@ static const struct CMUnitTest tests[] = {
 	cmocka_unit_test(write__with_a_link_above_the_context_has_the_cap_of_the_context),
 	cmocka_unit_test(read__over_a_link_with_a_cap_brings_the_bytes),
 	cmocka_unit_test(write_imm__over_a_link_with_a_cap_follows_all_of_its_bytes),
+	cmocka_unit_test(write_imm__with_a_fence_over_a_link_with_a_cap_keeps_its_order),
 	cmocka_unit_test(write__that_waits_for_its_time_ends_with_the_link),
 };
 

@@ -87,8 +87,10 @@ static uint64_t cut(struct sl_pacer *p, struct slime_op *op)
 		sl_work_pass(w, x, len);
 		bytes += len;
 	}
-	p->slice.work =
-		(struct sl_work){ .kind = w->kind, .xfers = p->pieces, .n = n, .total = bytes };
+	/* A fence holds for each slice: nothing of this op is pending when the next one goes. */
+	p->slice.work = (struct sl_work){
+		.kind = w->kind, .flags = w->flags, .xfers = p->pieces, .n = n, .total = bytes
+	};
 	/* The immediate goes with the last slice, and says how many bytes the whole op has. */
 	if (w->kind == SLIME_KIND_WRITE_IMM && sl_work_at(w)) {
 		p->slice.work.kind = SLIME_KIND_WRITE;
@@ -120,10 +122,12 @@ static bool submit_slice(struct sl_pacer *p, struct slime_op *op, uint64_t now)
 	if (ret) {
 		p->sliced = false;
 		sl_op_abort(&p->slice);
-		end(p, op, ret);
+		/* The connection is at its end, and down() knows its cause. */
+		if (ret != -ENOTCONN)
+			end(p, op, ret);
 	}
 	sl_endpoint_leave(p->ep);
-	return true;
+	return ret != -ENOTCONN;
 }
 
 static uint64_t progress(void *state)
