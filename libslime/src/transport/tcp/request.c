@@ -280,8 +280,7 @@ static void release_request(struct tcp_stream *s, struct tcp_request *r)
 	s->requested -= r->len;
 	if (s->n_requests)
 		return;
-	tcp_pool_give(&s->conn->t->requests, s->requests);
-	s->requests = NULL;
+	tcp_pool_give_back(&s->conn->t->requests, &s->requests);
 }
 
 static void finish(struct slime_op *op)

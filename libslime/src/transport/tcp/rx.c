@@ -464,8 +464,12 @@ static bool take_rx(struct tcp_stream *s)
 {
 	struct tcp_transport *t = s->conn->t;
 
-	s->rx = t->spare_rx ? t->spare_rx : tcp_pool_take(&t->rxs);
+	struct tcp_rx *spare = t->spare_rx;
+
+	/* A child of a fork finds it in one place at most. */
 	t->spare_rx = NULL;
+	atomic_signal_fence(memory_order_seq_cst);
+	s->rx = spare ? spare : tcp_pool_take(&t->rxs);
 	if (!s->rx)
 		tcp_conn_fail(s->conn, -ENOMEM, "no memory to receive");
 	return s->rx != NULL;
@@ -481,11 +485,14 @@ static void give_rx(struct tcp_stream *s)
 {
 	struct tcp_transport *t = s->conn->t;
 
-	s->rx->at = s->rx->end = 0;
+	struct tcp_rx *rx = s->rx;
+
+	rx->at = rx->end = 0;
 	if (t->spare_rx)
-		tcp_pool_give(&t->rxs, t->spare_rx);
-	t->spare_rx = s->rx;
+		tcp_pool_give_back(&t->rxs, &t->spare_rx);
 	s->rx = NULL;
+	atomic_signal_fence(memory_order_seq_cst);
+	t->spare_rx = rx;
 }
 
 void tcp_rx_drop(struct tcp_stream *s)

@@ -39,6 +39,5 @@ void tcp_serve_done(struct tcp_stream *s, struct tcp_serve *v)
 	sl_list_append(s->serves->free.next, &v->link);
 	if (--s->serves->n)
 		return;
-	tcp_pool_give(&s->conn->t->serves, s->serves);
-	s->serves = NULL;
+	tcp_pool_give_back(&s->conn->t->serves, &s->serves);
 }

@@ -61,6 +61,14 @@ struct tcp_pool {
 /* pool.c. Any thread, any lock. */
 void *tcp_pool_take(struct tcp_pool *p); /* NULL without memory */
 void tcp_pool_give(struct tcp_pool *p, void *object);
+/* The object at *place. The place is empty first: a child of a fork finds the object once at most.
+ */
+#define tcp_pool_give_back(p, place)         \
+	do {                                 \
+		void *object_ = *(place);    \
+		*(place) = NULL;             \
+		tcp_pool_give((p), object_); \
+	} while (0)
 /* All of a context. */
 void tcp_pools_init(struct tcp_transport *t);
 void tcp_pools_fini(struct tcp_transport *t);

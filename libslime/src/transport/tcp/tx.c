@@ -90,8 +90,7 @@ static void add_messages(struct tcp_stream *s, struct tcp_batch *b)
 		c->has_said = true;
 		if (c->n_msgs)
 			continue;
-		tcp_pool_give(&c->t->msgs, c->msgs);
-		c->msgs = NULL;
+		tcp_pool_give_back(&c->t->msgs, &c->msgs);
 	}
 }
 
@@ -255,8 +254,7 @@ static bool take_batch(struct tcp_stream *s)
 /* It is empty. */
 static void give_batch(struct tcp_stream *s)
 {
-	tcp_pool_give(&s->conn->t->batches, s->batch);
-	s->batch = NULL;
+	tcp_pool_give_back(&s->conn->t->batches, &s->batch);
 }
 
 /* Under conn->lock: requests and answers that end within the first bytes of the batch are done
