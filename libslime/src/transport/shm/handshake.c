@@ -52,6 +52,8 @@ static void became_ready(struct shm_conn *c)
 	c->base.imm_taken = &c->other->imm_taken;
 	c->rx_next = c->other->ring;
 	atomic_store(&c->state, SHM_CONN_READY);
+	/* The peer may have marked its first message before: that mark was taken for nothing. */
+	shm_conn_call(c);
 	c->base.events->ready(c->base.owner);
 }
 

@@ -61,7 +61,9 @@ static void mark_board(const struct shm_conn *c)
 	uint32_t word = c->peer_bit / 64;
 	uint64_t bit = UINT64_C(1) << c->peer_bit % 64;
 
-	if (!(atomic_fetch_or(&board->words[word], bit) & bit))
+	/* The thread that set the bit may have lost its CPU before it marked the word. */
+	if (!(atomic_fetch_or(&board->words[word], bit) & bit) ||
+	    !(atomic_load(&board->marked) & UINT64_C(1) << word))
 		atomic_fetch_or(&board->marked, UINT64_C(1) << word);
 }
 
