@@ -108,8 +108,11 @@ static void done_rise(struct rdma_job *job)
 /* Both know the other's queue pairs. */
 static void rise(struct rdma_path *p)
 {
-	for (unsigned i = 0; i < p->n_qps; i++)
+	for (unsigned i = 0; i < p->n_qps; i++) {
 		p->qps[i]->peer = p->c->peer.rails[p->peer_rail].qps[i];
+		/* The peer may lead over it at once, where no other rail is up. */
+		p->qps[i]->n_first = p->qps[i]->n_receives;
+	}
 	rdma_path_work(p, RDMA_PATH_RISING, work_rise, done_rise);
 }
 
