@@ -14,7 +14,7 @@
 #include "bench/load/transfer.h"
 #include <slime/agent.h>
 
-#define BENCH_JOB_MAX	  1024 /* bytes of either */
+#define BENCH_JOB_MAX	  2048 /* bytes of either */
 #define BENCH_MESSAGE_MAX 200
 
 /* So begin the profiles of links that are made for a measurement: the service touches no other. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each setting reaches the one place that it is for. */
 #include "server/compat.h"
+#include "mooncake/routes.h"
 #include "server/config.h"
 
 #include <setjmp.h>
@@ -64,9 +65,9 @@ static const struct row {
 
 /* compat has a test below; the others are of the program and of the private Redis: cli_settings.sh
  * and cli_redis.sh. */
-static const char *const elsewhere[] = { "server.compat",   "server.names",   "server.insecure",
-					 "redis.program",   "redis.data_dir", "redis.compat_port",
-					 "redis.max_memory" };
+static const char *const elsewhere[] = { "server.compat",     "server.mooncake", "server.names",
+					 "server.insecure",   "redis.program",	 "redis.data_dir",
+					 "redis.compat_port", "redis.max_memory" };
 
 static struct cli_config *config;
 static struct route routes[ROUTES_MAX];
@@ -194,6 +195,23 @@ static void compat__says_which_routes_there_are_and_for_whom(void **state)
 	assert_int_equal(all.server.n_local, 0);
 }
 
+/* Those for this host only come last, whichever setting says so. */
+static void mooncake__says_whether_there_is_metadata_and_for_whom(void **state)
+{
+	struct all all = take("server.mooncake", "off");
+	size_t n = all.server.n_routes;
+
+	(void)state;
+	assert_int_equal(all.server.n_local, compat.n_routes);
+	all = take("server.mooncake", "loopback");
+	assert_int_equal(all.server.n_routes, n + mooncake_n_routes);
+	assert_int_equal(all.server.n_local, compat.n_routes + mooncake_n_routes);
+	all = take("server.mooncake", "open");
+	assert_int_equal(all.server.n_routes, n + mooncake_n_routes);
+	assert_int_equal(all.server.n_local, compat.n_routes);
+	assert_string_equal(routes[n - compat.n_routes].path, "/metadata");
+}
+
 /* Nor is it tried whether they could reach it. */
 static void compat__that_is_off_tells_nobody_where_redis_is(void **state)
 {
@@ -246,6 +264,7 @@ int main(void)
 		TEST(setting__that_is_absent_has_another_value),
 		TEST(setting__of_the_table_is_known_here),
 		TEST(compat__says_which_routes_there_are_and_for_whom),
+		TEST(mooncake__says_whether_there_is_metadata_and_for_whom),
 		TEST(compat__that_is_off_tells_nobody_where_redis_is),
 		TEST(max_body__leaves_memory_for_several_bodies),
 		TEST(connections__leave_descriptors_to_each_loop),
