@@ -23,6 +23,24 @@ static void send_script(struct store *store, enum script_id script, const struct
 			    arg);
 }
 
+static bool keep(char *to, size_t room, const char *from)
+{
+	return (size_t)snprintf(to, room, "%s", from) < room;
+}
+
+bool mooncake_keep_owner(struct mooncake_kept_owner *kept, const struct mooncake_owner *owner)
+{
+	bool engine = keep(kept->engine, sizeof(kept->engine), owner->engine);
+	bool address = keep(kept->address, sizeof(kept->address), owner->address);
+	bool id = keep(kept->id, sizeof(kept->id), owner->id);
+
+	kept->owner = *owner;
+	kept->owner.engine = kept->engine;
+	kept->owner.address = kept->address;
+	kept->owner.id = kept->id;
+	return engine && address && id;
+}
+
 static void add_key(struct store_args *a, const struct mooncake_key *key)
 {
 	store_arg(a, key->engine);

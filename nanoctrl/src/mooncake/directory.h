@@ -29,6 +29,18 @@ struct mooncake_owner {
 	bool may_probe; /* of an answer to a put: no put had it probed within the period */
 };
 
+/* An owner with its texts. */
+struct mooncake_kept_owner {
+	struct mooncake_owner owner;
+	char engine[MOONCAKE_KEY_MAX + 1];
+	char address[MOONCAKE_ADDRESS_MAX + 1];
+	char id[MOONCAKE_ID_MAX + 1];
+};
+
+/* Copy an owner, which may point to texts that go. False when one of them is too long, as a damaged
+ * one may be: it is cut. */
+bool mooncake_keep_owner(struct mooncake_kept_owner *kept, const struct mooncake_owner *owner);
+
 /* STORE_OK, STORE_TOO_MANY, or STORE_NAME_TAKEN with the other owner (engine is NULL). */
 typedef void directory_put_fn(void *arg, int result, const struct mooncake_owner *other);
 /* STORE_OK with the value, or STORE_NOT_FOUND. */

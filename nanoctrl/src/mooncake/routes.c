@@ -41,48 +41,32 @@ static bool read_body(struct request *rq, enum mooncake_field field, uint16_t *p
 	json_t *value = json_loadb(body, len, JSON_REJECT_DUPLICATES, NULL);
 	json_t *number = json_object_get(value, "rpc_port");
 	json_int_t n = json_is_integer(number) ? json_integer_value(number) : 0;
-	bool is_json = value != NULL;
+	const char *wrong = NULL;
 
-	json_decref(value);
-	if (!is_json)
-		refuse_body(rq, "is not JSON");
+	if (!value)
+		wrong = "is not JSON";
 	else if (field == MOONCAKE_RPC_META && (n < 1 || n > UINT16_MAX))
-		refuse_body(rq, "has no rpc_port from 1 to 65535");
-	else
-		*port = (uint16_t)n;
-	return is_json && (field != MOONCAKE_RPC_META || (n >= 1 && n <= UINT16_MAX));
+		wrong = "has no rpc_port from 1 to 65535";
+	json_decref(value);
+	if (wrong)
+		refuse_body(rq, wrong);
+	*port = (uint16_t)n;
+	return !wrong;
 }
 
 /* ---- PUT ---- */
 
 #define ID_BYTES 8
 
-/* An owner with its texts. */
-struct party {
-	struct mooncake_owner owner;
-	char address[MOONCAKE_ADDRESS_MAX + 1];
-	char id[MOONCAKE_ID_MAX + 1];
-};
-
 /* A put that waits for the store, or for a probe. */
 struct put {
 	struct request *rq;
 	struct mooncake_key key;
-	struct party self;  /* of rpc_meta: the publisher */
-	struct party other; /* the holder of the name, if there is one */
+	struct mooncake_kept_owner self;  /* of rpc_meta: the publisher */
+	struct mooncake_kept_owner other; /* the holder of the name, if there is one */
 	struct probe *probe;
 	bool again; /* the other was found dead */
 };
-
-static void set_party(struct put *put, struct party *p, const char *address, uint16_t port,
-		      const char *id)
-{
-	snprintf(p->address, sizeof(p->address), "%s", address);
-	snprintf(p->id, sizeof(p->id), "%s", id);
-	p->owner = (struct mooncake_owner){
-		.engine = put->key.engine, .address = p->address, .port = port, .id = p->id
-	};
-}
 
 static void end_put(struct put *put, int result)
 {
@@ -172,8 +156,10 @@ static void begin_probe(struct put *put)
 /* It may be dead, and no sweep has found that yet. */
 static void probe_other(struct put *put, const struct mooncake_owner *other)
 {
-	set_party(put, &put->other, other->address, other->port, other->id);
-	put->other.owner.is_here = other->is_here;
+	struct mooncake_owner named = *other;
+
+	named.engine = put->key.engine;
+	mooncake_keep_owner(&put->other, &named);
 	if (put->again)
 		refuse_put(put, "it came at the same time");
 	else if (!other->may_probe)
@@ -216,7 +202,10 @@ static void put_value(struct request *rq)
 	}
 	put->rq = rq;
 	put->key = key;
-	set_party(put, &put->self, request_peer(rq), port, id);
+	mooncake_keep_owner(&put->self, &(struct mooncake_owner){ .engine = put->key.engine,
+								  .address = request_peer(rq),
+								  .port = port,
+								  .id = id });
 	store_it(put);
 }
 

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <event2/event.h>
 
@@ -34,10 +33,7 @@ struct probed {
 	struct sl_list node; /* while the probe is under way */
 	struct mooncake_sweep *sweep;
 	struct probe *probe;
-	struct mooncake_owner owner; /* whose texts are here */
-	char engine[MOONCAKE_KEY_MAX + 1];
-	char address[MOONCAKE_ADDRESS_MAX + 1];
-	char id[MOONCAKE_ID_MAX + 1];
+	struct mooncake_kept_owner kept;
 };
 
 static _Atomic uint64_t n_probes, n_deaths;
@@ -76,7 +72,7 @@ static void on_noted(void *arg, int result, bool removed)
 	struct mooncake_sweep *s = p->sweep;
 
 	if (!result && removed)
-		mooncake_note_death(&p->owner);
+		mooncake_note_death(&p->kept.owner);
 	free(p);
 	s->n_asked--;
 	free_if_done(s);
@@ -86,7 +82,7 @@ static void on_probed(void *arg, enum probe_outcome outcome)
 {
 	struct probed *p = arg;
 	struct mooncake_sweep *s = p->sweep;
-	bool is_news = outcome == PROBE_ALIVE ? !p->owner.seen : outcome == PROBE_REFUSED;
+	bool is_news = outcome == PROBE_ALIVE ? !p->kept.owner.seen : outcome == PROBE_REFUSED;
 
 	sl_list_remove(&p->node);
 	s->n_probing--;
@@ -96,12 +92,7 @@ static void on_probed(void *arg, enum probe_outcome outcome)
 	}
 	/* What is not noted now is found by the next probe. */
 	s->n_asked++;
-	directory_probed(s->store, &p->owner, outcome == PROBE_ALIVE, on_noted, p);
-}
-
-static bool copy(char *to, size_t room, const char *from)
-{
-	return (size_t)snprintf(to, room, "%s", from) < room;
+	directory_probed(s->store, &p->kept.owner, outcome == PROBE_ALIVE, on_noted, p);
 }
 
 /* Without memory it is probed when it is due again. */
@@ -112,15 +103,8 @@ static void probe_owner(struct mooncake_sweep *s, const struct mooncake_owner *o
 	if (!p)
 		return;
 	p->sweep = s;
-	p->owner = (struct mooncake_owner){ .engine = p->engine,
-					    .address = p->address,
-					    .port = owner->port,
-					    .id = p->id,
-					    .seen = owner->seen };
-	if (copy(p->engine, sizeof(p->engine), owner->engine) &&
-	    copy(p->address, sizeof(p->address), owner->address) &&
-	    copy(p->id, sizeof(p->id), owner->id))
-		p->probe = probe_begin(s->base, p->address, owner->port, on_probed, p);
+	if (mooncake_keep_owner(&p->kept, owner))
+		p->probe = probe_begin(s->base, p->kept.address, owner->port, on_probed, p);
 	if (!p->probe) {
 		free(p);
 		return;
