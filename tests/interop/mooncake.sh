@@ -2,24 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Unmodified engines of Mooncake over tcp, with our metadata server and with their own: a transfer, an engine that is killed, its second
 # life, and a transfer again. With their server the second life cannot begin.
-. "$(dirname "${BASH_SOURCE[0]}")/../e2e/cluster.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/original.sh"
 
-here=$(dirname "${BASH_SOURCE[0]}")
-export PYTHONDONTWRITEBYTECODE=1
-venv=${SLIME_BUILD:?the build tree}/interop/mooncake
+venv=$SLIME_BUILD/interop/mooncake
 packages=(mooncake-transfer-engine-non-cuda==0.3.13.post1 numpy aiohttp)
-
-install_packages() {
-	rm -rf "$venv"
-	mkdir -p "${venv%/*}"
-	python3 -m venv "$venv" &&
-		timeout 200 "$venv/bin/pip" install -q --disable-pip-version-check "${packages[@]}" &&
-		echo "${packages[*]}" >"$venv/has"
-}
-
-if [ "$(cat "$venv/has" 2>/dev/null)" != "${packages[*]}" ]; then
-	install_packages >"$work/pip.err" 2>&1 || skip "the package index cannot be reached: $(tail -n 1 "$work/pip.err")"
-fi
+get_packages
 "$venv/bin/python" -c 'import mooncake.engine' >"$work/import.err" 2>&1 ||
 	skip "the wheel cannot be loaded here: $(tail -n 1 "$work/import.err")"
 

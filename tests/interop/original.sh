@@ -18,8 +18,8 @@ install_packages() {
 		echo "${packages[*]}" >"$venv/has"
 }
 
-# Sets up $venv, or skips the test.
-get_original() {
+# Sets up $venv with $packages, or skips the test.
+get_packages() {
 	mkdir -p "${venv%/*}"
 	exec 9>"${venv%/*}/lock"
 	flock 9
@@ -28,6 +28,10 @@ get_original() {
 			skip "the package index cannot be reached: $(tail -n 1 "$work/pip.err")"
 	fi
 	exec 9>&-
+}
+
+get_original() {
+	get_packages
 	"$venv/bin/python" -c 'import dlslime' >"$work/import.err" 2>&1 ||
 		fail "what deploy/packages.sh test installs does not suffice to load dlslime"
 }
