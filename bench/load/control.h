@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 struct load_control {
-	/* Whether nobody wants the result any more; NULL: it is wanted. Called by every thread of
+	/* Whether the load is to stop; NULL: it is not. Called by every thread of
 	 * the load, between its calls and trips, and while it waits. */
 	bool (*stop)(void *arg);
 	/* Called once, by the thread that runs the load, after the warm-up of transfers and before

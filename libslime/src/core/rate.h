@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A cap of bandwidth: how many bytes may go, as time goes by. It sleeps for nobody: it says when
- * the next bytes may go. [token] */
+/* A cap of bandwidth. It tells when the next bytes may be sent, and does not wait itself. [token]
+ */
 #ifndef SL_RATE_H
 #define SL_RATE_H
 
@@ -8,21 +8,21 @@
 
 #include "base/clock.h"
 
-/* A caller that comes late may make up for so much time. */
+/* A caller that comes late may send as much as it missed in this time. */
 #define SL_RATE_SLACK_NS (50 * SL_NS_PER_MS)
 
 struct sl_rate {
 	uint64_t bits_s;  /* 0: no cap */
-	uint64_t next_ns; /* what went has its time until then */
+	uint64_t next_ns; /* the bytes that were sent take until then */
 };
 
-/* When bytes may go: now, if that is past. */
+/* When bytes may be sent: now, if that is past. */
 static inline uint64_t sl_rate_next(const struct sl_rate *r)
 {
 	return r->next_ns;
 }
 
-/* Bytes go, at most SL_RATE_BYTES_MAX. */
+/* Bytes are sent, at most SL_RATE_BYTES_MAX. */
 #define SL_RATE_BYTES_MAX (UINT64_C(4) << 20)
 static inline void sl_rate_take(struct sl_rate *r, uint64_t bytes, uint64_t now_ns)
 {

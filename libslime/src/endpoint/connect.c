@@ -335,8 +335,8 @@ void sl_connect_step(struct slime_endpoint *ep, const struct sl_conn_events *eve
 		sl_connect_failed(ep, ep->last_error ? ep->last_error : -ECONNREFUSED, ep->reasons);
 }
 
-/* Whether an initiator waits for the peer that is to greet it: if the peer has not come to try the
- * transport, or has tried in vain. */
+/* Whether an initiator waits for the peer that is to greet it: if the peer has not tried the
+ * transport yet, or its attempt failed. */
 static int expects_as_initiator(const struct slime_endpoint *ep, enum slime_transport transport)
 {
 	const struct sl_attempt *a = &ep->attempts[transport];

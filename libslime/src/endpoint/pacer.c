@@ -19,7 +19,7 @@ struct sl_pacer {
 	struct sl_rate rate; /* the endpoint's; the context has its own. [token], as are the next */
 	uint64_t slice_bytes;
 	struct slime_op slice; /* of the first op; idle: none is under way */
-	bool sliced;	       /* its result is not looked at yet */
+	bool sliced;	       /* its result is not taken yet */
 	struct slime_xfer pieces[PIECES];
 	pthread_mutex_t lock; /* of ops */
 	struct sl_list ops;
@@ -53,7 +53,7 @@ static void slice_finished(struct slime_op *slice)
 	sl_endpoint_queue(p->ep);
 }
 
-static void look_at_result(struct sl_pacer *p)
+static void take_result(struct sl_pacer *p)
 {
 	struct slime_op *op = first_of(p);
 
@@ -138,7 +138,7 @@ static uint64_t progress(void *state)
 	while (p && sl_op_is_idle(&p->slice)) {
 		uint64_t now = sl_clock_ns(), when;
 
-		look_at_result(p);
+		take_result(p);
 		op = first_of(p);
 		if (!op)
 			break;
@@ -170,7 +170,7 @@ static void down(void *state, int cause)
 
 	if (!p)
 		return;
-	look_at_result(p);
+	take_result(p);
 	while ((op = first_of(p)))
 		end(p, op, cause);
 }

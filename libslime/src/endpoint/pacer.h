@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The bytes of an endpoint whose bandwidth is capped, by itself or by its context. Its ops go to
- * the connection one after the other, in slices, each when its time has come: a timer of the
- * endpoint tells. So it is over every transport, and nobody waits in it. What is no one-sided op,
- * such as a call's message, passes by.
+ * the connection one after the other, in slices. A timer of the endpoint sends each slice when its
+ * time has come, so no thread waits, and it is the same over every transport. Messages, such as
+ * those of calls, are not capped.
  */
 #ifndef SL_PACER_H
 #define SL_PACER_H

@@ -12,8 +12,8 @@
  * A spinner whose CPU another thread may be waiting for, perhaps the very one that will answer,
  * yields: after a few microseconds of empty passes at most, and then every so many. When a yield of
  * a length within these bounds was followed by an event, the next comes after a quarter as many
- * passes: two ends on one CPU soon hand it to and fro. A shorter one found nobody, and a longer one
- * lost the CPU to somebody with work of his own: the next comes later.
+ * passes: two ends on one CPU soon hand it to and fro. After a shorter one no other thread
+ * ran, and after a longer one a thread with other work had the CPU: the next comes later.
  */
 #define PASSES_BEFORE_YIELD 128
 #define PASSES_PER_YIELD    16
@@ -34,8 +34,8 @@
 #define PAUSES_PER_COMING 4
 #define PAUSES_MAX	  64
 
-/* Between two passes a spinner looks so often at what is expected next; when that was in vain so
- * many times in a row, it is expected no more. */
+/* How often a spinner polls the message that is expected next, between two passes; and after how
+ * many passes in a row without it no message is expected. */
 #define POLLS_OF_NEXT  16
 #define NEXT_UNMET_MAX 64
 

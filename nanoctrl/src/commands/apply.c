@@ -193,7 +193,7 @@ static bool print_warnings(const struct cluster_files *files, const char *scope,
 	return true;
 }
 
-/* A selector that matches nobody yet, an agent that is not there, a conflict: for those who wait,
+/* Warns of a selector that matches no agent yet, of an agent that is not there, and of a conflict,
  * as soon as it is known. */
 static void warn(struct topology_call *c, const struct cluster_files *files, const char *scope,
 		 const struct options *options)

@@ -463,7 +463,6 @@ static void begin_turn(struct tcp_stream *s)
 static bool take_rx(struct tcp_stream *s)
 {
 	struct tcp_transport *t = s->conn->t;
-
 	struct tcp_rx *spare = t->spare_rx;
 
 	/* A child of a fork finds it in one place at most. */
@@ -484,7 +483,6 @@ static bool is_idle(const struct tcp_rx *rx)
 static void give_rx(struct tcp_stream *s)
 {
 	struct tcp_transport *t = s->conn->t;
-
 	struct tcp_rx *rx = s->rx;
 
 	rx->at = rx->end = 0;
